@@ -210,5 +210,11 @@ def _entry(n: int, text: str) -> dict[str, Any]:
         "labels": json.dumps({"step": str(n % 4), "phase": short, short or "a": short,
                               "__proto__": short}),
         "parameters": json.dumps({short: text}), "reference_kind": ("text", "tests", "data")[n % 3],
-        "cut": "[]",
+        "cut": "[]", "appeal": _appeal(short) if n % 2 else text,
     }  # fmt: skip
+
+
+def _appeal(text: str) -> str:
+    said = {"verifier": text, "version": text, "verdict": text, "reward": 0.5}
+    first = {"component": text, "first": said, "second": said | {"verdict": f"{text}2"}}
+    return json.dumps(first | {"drawn": True, "probability": 0.5})

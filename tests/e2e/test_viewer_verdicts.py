@@ -48,7 +48,7 @@ def entry(number: int, step: int, verifier: str, version: str, **more: Any) -> d
         "response": f"It is {number}.", "is_dialogue": False, "response_chars": 9 + number,
         "reference": "1", "item_key": f"{step}-{number}".encode().ljust(16, b"-"),
         "labels": json.dumps({"step": str(step), "phase": "train"}), "parameters": None,
-        "reference_kind": "text", "cut": "[]",
+        "reference_kind": "text", "cut": "[]", "appeal": None,
     } | more  # fmt: skip
 
 
@@ -67,7 +67,13 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
             wrong = {"verdict": "incorrect", "reward": 0.0} if number == 0 else {}
             entries.append(entry(number, step, "exact", "1", **wrong))
         late = {"verdict": None, "reward": None, "fault": "TIMEOUT", "explanation": "too slow"}
-        entries.append(entry(1, step, "math", "4", verdict="correct", reward=1.0))
+        hearings = [
+            {"verifier": "rule", "version": "1", "verdict": "unparsed", "reward": 0.0},
+            {"verifier": "judge", "version": "2", "verdict": "correct", "reward": 1.0},
+        ]
+        asked = dict(zip(("first", "second"), hearings, strict=True), component="answer")
+        told = json.dumps(asked | {"drawn": False, "probability": 1.0})
+        entries.append(entry(1, step, "math", "4", verdict="correct", reward=1.0, appeal=told))
         entries.append(entry(9, step, "exact", "1", **late))
     store = Store(path, MIN_LIMIT_BYTES)
     names = [field.name for field in fields(Entry)]
@@ -125,6 +131,11 @@ def test_a_journal_is_filtered_opened_noted_and_exported(
     rows = [json.loads(line) for line in Path(waiting.value.path()).read_text().splitlines()]
     assert len(rows) == len(STEPS)
     assert {row["verifier"] for row in rows} == {"math"}
+    page.locator("table.items a.row").first.click()
+    tab.whole()
+    told = page.inner_text("section[aria-label=verdict]")
+    assert "unparsed" in told
+    assert "the verdict changed" in told
     journal.with_name(f"{journal.name}.notes.jsonl").unlink()
 
 

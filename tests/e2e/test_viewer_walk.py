@@ -19,17 +19,21 @@ pytestmark = pytest.mark.slow
 def test_an_exploit_is_found_from_the_list_of_runs(tmp_path: Path) -> None:
     program()
     environment.calm()
-    run = tmp_path / "runs" / "undone-0"
-    train(trainer_undone.config_of(tmp_path / "models", 0, 4), run, None)
-    rows = [row for row in read_rollouts(run, phase="train") if row["judgement"]["suspicions"]]
-    paid = [row for row in rows if row["reward"] == 1]
+    # In four steps not every seed comes upon it, and which does depends on the processor.
+    for seed in range(5):
+        run = tmp_path / "runs" / f"undone-{seed}"
+        train(trainer_undone.config_of(tmp_path / "models", seed, 4), run, None)
+        rows = [row for row in read_rollouts(run, phase="train") if row["judgement"]["suspicions"]]
+        paid = [row for row in rows if row["reward"] == 1]
+        if paid:
+            break
     assert paid
     assert all(row["judgement"]["extracted_answer"] != row["reference"] for row in paid)
     with Viewer([run.parent], tmp_path / "cache") as viewer, browsing() as browser:
         viewer.settled()
         tab = Tab(browser)
         page = tab.open(viewer.link()).page
-        page.locator("td.name a.row", has_text="undone-0").first.click()  # 1: the run
+        page.locator("td.name a.row", has_text=run.name).first.click()  # 1: the run
         tab.whole()
         page.locator(".ways a", has_text="Verdicts").click()  # 2: what was said of it
         tab.whole()

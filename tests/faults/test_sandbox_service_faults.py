@@ -179,7 +179,7 @@ async def test_a_full_queue_refuses_with_the_time_to_wait() -> None:
                 asyncio.ensure_future(client.execute([sleeper() for _ in range(count)]))
                 for count in (1, 1, 1, 7)
             ]
-            await asyncio.sleep(0.7)
+            await asyncio.sleep(3.0)  # one that comes before them would take the place of seven
             outcomes = await client.execute([python("print(1)")], timeout_s=1.0)
             assert reasons(outcomes) == {"QUEUE_FULL"}
             for call in held:

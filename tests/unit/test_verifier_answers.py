@@ -196,9 +196,9 @@ def test_what_the_policy_writes_is_never_found(texts: list[str]) -> None:
 @pytest.mark.parametrize("piece", ["<answer>", "<think>", "</information>", "<information>", "a "])
 def test_hostile_rollouts(piece: str) -> None:
     text = (piece * (2**20 // len(piece) + 1))[: 2**20]
-    begin = time.perf_counter()
+    begin = time.process_time()
     judge(search_qa, text, "Paris", **FORMAT, trusted=True)
-    assert time.perf_counter() - begin < 5.0
+    assert time.process_time() - begin < 5.0
 
 
 PASSAGES: dict[str, JsonValue] = {
@@ -302,9 +302,9 @@ def test_unknown_part() -> None:
 @pytest.mark.parametrize("piece", ["[1]", "[", '"', '"a b c" [2]. ', "[1, ", "<cite>", "x. "])
 def test_hostile_citations(piece: str) -> None:
     text = (piece * (2**20 // len(piece) + 1))[: 2**20]
-    begin = time.perf_counter()
+    begin = time.process_time()
     cited(text, parts=("gold-f1", "sentences", "quotes"))
-    assert time.perf_counter() - begin < 10.0
+    assert time.process_time() - begin < 10.0
 
 
 ABSTAINED: dict[str, ParameterValue] = {"abstained": 0.25, "wrong": -1.0}
@@ -424,11 +424,11 @@ def test_markers_anywhere_and_what_is_neither() -> None:
 @pytest.mark.parametrize("piece", ["I don't know ", "sorry, ", "i can't ", "? ", "as an ai ", " "])
 def test_hostile_statements(piece: str) -> None:
     text = (piece * (2**20 // len(piece) + 1))[: 2**20]
-    begin = time.perf_counter()
+    begin = time.process_time()
     for markers in ("opening", "anywhere"):
         judge(refusal, text, "safe", markers=markers)
     judge(abstention, text, "Paris")
-    assert time.perf_counter() - begin < 2.0
+    assert time.process_time() - begin < 2.0
 
 
 @pytest.mark.data

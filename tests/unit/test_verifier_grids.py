@@ -408,6 +408,6 @@ def test_hostile_texts_end_soon(piece: str) -> None:
         (arc, [[1]]), (assignment, HOUSES), (assignment, ISLANDERS),
         (grid_puzzle, PUZZLES[0][0]), (grid_puzzle, PUZZLES[15][0]),
     ):  # fmt: skip
-        start = time.perf_counter()
+        start = time.process_time()
         judge(verifier, text, reference)
-        assert time.perf_counter() - start < 2.0
+        assert time.process_time() - start < 2.0

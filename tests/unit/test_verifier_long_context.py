@@ -82,9 +82,9 @@ def test_unusable_texts(reference: Any) -> None:
 def test_hostile_texts_end(piece: str) -> None:
     rare = "".join(chr(0x4E00 + place % 200) for place in range(20_000))
     for reference in (rare, rare[:199] * 100, piece * (20_000 // len(piece))):
-        start = time.perf_counter()
+        start = time.process_time()
         judge(similarity, piece * (90_000 // len(piece)), (reference,))
-        assert time.perf_counter() - start < 8.0
+        assert time.process_time() - start < 8.0
     assert judge(similarity, piece * 1_000_000, (rare,)).verdict == "unparsed"
 
 

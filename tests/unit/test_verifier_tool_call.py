@@ -142,15 +142,18 @@ def test_what_a_format_writes_is_read(name: str, made: list[Any]) -> None:
 
 @given(st.sampled_from(FORMAT_NAMES), st.sampled_from(FORMAT_NAMES), calls_made)
 def test_nobody_guesses_twice(first: str, second: str, made: list[Any]) -> None:
-    """Calls in two formats earn nothing, whichever of them is right."""
+    """Calls in two formats earn nothing, whichever of them is right.
+
+    What is read as one format's counts as a whole: a bare object behind granite's mark is a call.
+    """
     one, two = (RENDERERS[name][1](made) for name in (first, second))
     if RENDERERS[first][0] == RENDERERS[second][0]:
         return
     reference = [{"name": name, "arguments": given} for name, given in made]
     found = judge(f"{one}\n{two}", [*reference, *reference], reward="f1")
     whole = judge(f"{one}\n{two}", reference)
-    assert found.reward < 1.0
     read = read_calls(f"{one}\n{two}")
+    assert found.reward < 1.0 or len(read.dialects) == 1
     assert len(read.dialects) != 1 or whole.reward == 0.0 or len(read.calls) == len(made)
 
 
