@@ -54,8 +54,8 @@ def point(folder: Path, link: str, target: str) -> None:
     fresh.rename(folder / link)
 
 
-@pytest.fixture
-def service(folder: Path) -> Iterator[Stubs]:
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Stubs]:
     point(folder, "current", "one")
     point(folder, "adapter", "first")
     flags = ("--models", folder / "models.toml", "--metrics-port", "0", "--cache-entries", "0")
@@ -64,6 +64,22 @@ def service(folder: Path) -> Iterator[Stubs]:
         made.metrics = process.stdout.readline().split()[-1]
         made.pid = process.pid  # type: ignore[attr-defined]
         yield made
+
+
+@pytest.fixture
+def service(server: Stubs, folder: Path) -> Stubs:
+    """The server with the first weights, and no others at work."""
+    point(folder, "current", "one")
+    point(folder, "adapter", "first")
+    one, first = fingerprint(folder / "one"), fingerprint(folder / "first")
+    until(lambda: revision(server) == one and revision(server, "lora") == f"{one}+{first}")
+    until(lambda: len(workers(server.pid)) == 2)  # type: ignore[attr-defined]
+    return server
+
+
+def reloaded(service: Stubs) -> float:
+    """How often the judge's weights were read again, successfully or not."""
+    return shown(service, "assay_reloads_total", what="weights of judge")
 
 
 def judged(service: Stubs, model: str = "", **settings: Any) -> judge_pb2.ModelJudgement:
@@ -119,9 +135,9 @@ def test_new_weights_take_the_name_and_nothing_is_mixed(service: Stubs, folder: 
     assert seen[0] == (before, round(first.score, 4))
     # Files that are read again and are the same load nothing.
     pid: int = service.pid  # type: ignore[attr-defined]
-    at_work = set(workers(pid))
+    at_work, times = set(workers(pid)), reloaded(service)
     os.kill(pid, signal.SIGHUP)
-    until(lambda: shown(service, "assay_reloads_total", what="weights of judge") >= 2)
+    until(lambda: reloaded(service) > times)
     assert revision(service) == after
     assert set(workers(pid)) <= at_work
 
@@ -131,15 +147,16 @@ def test_what_was_accepted_before_ends_on_the_old_weights(service: Stubs, folder
     want = judged(service).score
     pid: int = service.pid  # type: ignore[attr-defined]
     old = set(workers(pid))
+    items, times = shown(service, "assay_genrm_items_total"), reloaded(service)
     for worker in old:
         os.kill(worker, signal.SIGSTOP)
     late: list[judge_pb2.ModelJudgement] = []
     asking = threading.Thread(target=lambda: late.append(judged(service)))
     asking.start()
     try:
-        until(lambda: shown(service, "assay_genrm_items_total") >= 2)
+        until(lambda: shown(service, "assay_genrm_items_total") > items)
         point(folder, "current", "two")
-        until(lambda: shown(service, "assay_reloads_total", what="weights of judge") == 1)
+        until(lambda: reloaded(service) == times + 1)
         assert revision(service) == after  # while the old ones are still at work
         assert not late
         assert old <= set(workers(pid))
