@@ -280,7 +280,7 @@ class RewardMetrics:
         ]
         tables = [self._values, *self._tables, self.appeals]
         canaries = [self._agreement, self._kappa, self._evidence, self._alarm]
-        return [*self.items.collectors, *tables, *pool, *journal, *canaries]
+        return [*self.items.collectors, *tables, *canaries, *pool, *journal]
 
     def watch(self, pool: ScorePool) -> None:
         """Adds the metrics of a pool of workers."""
