@@ -225,9 +225,9 @@ def test_a_run_reports_what_is_known_of_its_verifier() -> None:
     told = told_verifier(verifier)
     assert json.loads(json.dumps(told)) == told
     run = {"name": "r", "model": "m", "steps": 1, "samples_per_step": 1, "seed": 0}
-    text = markdown({"run": run, "verifier": told}, None, None, show=0)
+    text = markdown({"run": run, "judged_by": told}, None, None, show=0)
     assert "`math`, version `5`" in text
     assert "- gsm8k: wrong accepted 0 % (0 to 7.1; 50 responses)" in text
     told = told_verifier(dataclasses.replace(verifier, reliability=()))
-    text = markdown({"run": run, "verifier": told}, None, None, show=0)
+    text = markdown({"run": run, "judged_by": told}, None, None, show=0)
     assert "has not been measured" in text

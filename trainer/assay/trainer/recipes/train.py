@@ -520,7 +520,7 @@ def _finish(
     origin = session.problems.origin
     outcome["data"] = _of_data(session.problems)
     if session.judge.verifier is not None:
-        outcome["verifier"] = report.told_verifier(session.judge.verifier)
+        outcome["judged_by"] = report.told_verifier(session.judge.verifier)
     from assay.trainer.records import plots  # noqa: PLC0415  # seconds and memory that only the end needs
 
     rows = read_rows(folder.metrics)

@@ -260,13 +260,13 @@ def markdown(
 ) -> str:
     """The report for people.
 
-    `report` holds `run`, and may hold the result of `compare`, `faults` by reason, and `verifier`
+    `report` holds `run`, and may hold the result of `compare`, `faults` by reason, and `judged_by`
     as `told_verifier` gives it.
     `show` responses stand side by side; `method` describes the training, and
     `data` its rows.
     """
     run = report["run"]
-    verifier = report.get("verifier")
+    verifier = report.get("judged_by")
     parts = [
         f"# {run['name']}: {run['model']}",
         f"{run['steps']} steps of {run['samples_per_step']} samples, seed {run['seed']}.",
