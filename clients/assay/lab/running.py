@@ -130,6 +130,7 @@ class Laboratory:
     def _step(self, groups: Groups, target: str) -> list[float]:
         fault_ratio.forget()
         close_clients()
+        before = dict(os.environ)
         os.environ.update(
             ASSAY_TARGET=target, ASSAY_VERIFIER="exact", ASSAY_TIMEOUT_S=_WAIT_S,
             ASSAY_MAX_FAULT_RATIO="1",
@@ -138,6 +139,9 @@ class Laboratory:
             return [float(value) for value in self._contestant.step(groups, target)]
         finally:
             close_clients()
+            # What a contestant set for its adapter besides is gone, too.
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def try_out(
