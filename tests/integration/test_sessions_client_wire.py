@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -301,6 +302,31 @@ def prompt(address: str, home: Path) -> Iterator[Prompt]:
         process.kill()
         process.wait()
         os.close(ours)
+
+
+def test_who_is_interrupted_holds_no_lock_of_grpc(
+    client: SessionClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A KeyboardInterrupt within one left it locked, and every later call waited for ever."""
+    of_an_ended_call = {"__del__", "code", "details", "trailing_metadata"}
+    enter, taken = threading.Condition.__enter__, set()
+
+    def noted(condition: threading.Condition) -> bool:
+        if threading.get_ident() == threading.main_thread().ident:
+            code = sys._getframe(1).f_code
+            if code.co_filename.endswith("grpc/_channel.py"):
+                taken.add(code.co_name)
+        return enter(condition)
+
+    monkeypatch.setattr(threading.Condition, "__enter__", noted)
+    with client.create() as session:
+        assert session.execute("print(1)\n6 * 7").plain == 42
+        stream = session.stream("print(1, flush=True)\nimport time; time.sleep(600)")
+        next(stream)
+        stream.close()
+        session.checkpoint()
+        assert session.execute("1").plain == 1
+    assert taken <= of_an_ended_call
 
 
 def test_a_prompt_streams_interrupts_and_remembers(address: str, tmp_path: Path) -> None:

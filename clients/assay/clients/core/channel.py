@@ -25,7 +25,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message_factory import GetMessageClass
 
 from assay.clients.core.failures import call_span, closed_error, error_of_call, new_request_id
-from assay.clients.core.readers import Readers
+from assay.clients.core.readers import CallAside, Readers
 from assay.kit.calls import METADATA_KEY, snake_case
 from assay.kit.channels import Metadata, open_blocking_channel
 from assay.kit.errors import CallError, refuse
@@ -185,7 +185,17 @@ class GrpcTransport:
         with call_span(found.path, request_id) as span:
             sent = self._metadata(request_id, span, metadata)
             try:
-                return ask(request, timeout=timeout_s, metadata=sent)
+                if not _is_interrupted_by_signals():
+                    return ask(request, timeout=timeout_s, metadata=sent)
+                begin = partial(ask.future, request, timeout=timeout_s, metadata=sent)
+                call = CallAside(self._readers, begin, lambda made: (made.result(),))
+                try:
+                    [response] = call
+                    return response
+                finally:
+                    call.cancel()
+            except grpc.FutureCancelledError:
+                raise closed_error() from None
             except grpc.RpcError as error:
                 raise self._failure(error, request_id, found.service) from error
 
@@ -197,7 +207,9 @@ class GrpcTransport:
         request_id = new_request_id()
         with call_span(found.path, request_id) as span:
             sent = self._metadata(request_id, span, metadata)
-            call = ask(request, timeout=timeout_s, metadata=sent)
+            begin = partial(ask, request, timeout=timeout_s, metadata=sent)
+            aside = _is_interrupted_by_signals()
+            call: Any = CallAside(self._readers, begin, iter) if aside else begin()
             try:
                 yield from call
             except grpc.RpcError as error:
@@ -416,6 +428,11 @@ def _read(call: Any, loop: asyncio.AbstractEventLoop, incoming: asyncio.Queue[An
     except grpc.RpcError as error:
         end = error
     _on_loop(loop, partial(incoming.put_nowait, end))
+
+
+def _is_interrupted_by_signals() -> bool:
+    """Whether a KeyboardInterrupt may come in this thread."""
+    return threading.get_ident() == threading.main_thread().ident
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Any) -> None:
