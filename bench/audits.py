@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import re
 import subprocess
@@ -157,7 +158,8 @@ def asked_here(name: str, data: Path) -> tuple[int, float, dict[str, Any]]:
         except Exception as error:  # noqa: BLE001 - whatever a grader raises is a fault
             return Ruling(None, "VERIFIER_FAILED", type(error).__name__)
 
-    one(Probe(0, "right-answer", rows[0].truth.text, "accept"))  # its package is imported
+    with contextlib.suppress(Exception):
+        grade(rows[0].truth.text, rows[0].truth.text)  # its package is imported, in its own time
     began_s, plan = time.monotonic(), AuditPlan()
     asker = ProbeAsker(lambda probes: [one(probe) for probe in probes], plan)
     found = carry_out(rows, engines(()), asker, plan)
