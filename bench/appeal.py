@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.clients import EmbeddedServices, Item, Judgement, RewardClient
-from assay.kit.appeals import AppealTally, ErrorBounds, ErrorRates
+from assay.kit.runs.appeals import AppealTally, ErrorBounds, ErrorRates
 from assay.reward_server.domain import Candidate, VerifierItem
 from assay.reward_server.profiles.appeals import is_drawn
 from bench.math_rows import DATA, read

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import logging
-import re
 from functools import cache
 from typing import Any
 
@@ -182,9 +181,3 @@ def version_of(name: str) -> str:
         return importlib.metadata.version(PACKAGES[name])
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def said_shortly(text: str, most: int = 60) -> str:
-    """A response on one line of a table."""
-    flat = re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
-    return flat if len(flat) <= most else f"{flat[: most - 1]}\u2026"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.kit.appeals import (
+from assay.kit.runs.appeals import (
     AppealTally,
     Stratum,
     error_rates,

@@ -14,9 +14,9 @@ from prometheus_client import Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from assay.kit.appeals import AppealTally, ErrorBounds, ErrorRates
 from assay.kit.metrics import OTHER, FunctionCounter, ItemMetrics, TableCounter, TableHistogram
 from assay.kit.runs.agreement import cohen_kappa
+from assay.kit.runs.appeals import AppealTally, ErrorBounds, ErrorRates
 from assay.kit.runs.drift import RiseWatch
 from assay.reward_server.domain import Appeal, Fault, Judgement
 from assay.reward_server.journal.writer import Journal

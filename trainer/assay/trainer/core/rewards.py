@@ -23,7 +23,6 @@ from assay.clients.rows.tests import read_tests
 from assay.clients.services import EmbeddedServices, who_brings
 from assay.kit.errors import CallError, ConfigError, StartupError
 from assay.kit.labels import fitting
-from assay.kit.reliability import Reliability
 from assay.kit.tls import ClientTls
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Request, Response
@@ -90,11 +89,6 @@ class Judge:
         self.judges_groups = judges_groups
         self.verifier: VerifierInfo | None = None
         self._rounds: list[StreamingRound] = []
-
-    @property
-    def reliability(self) -> tuple[Reliability, ...]:
-        """How often the verifier was found wrong, as the service says."""
-        return self.verifier.reliability if self.verifier else ()
 
     def score(self, samples: Sequence[Sample]) -> list[Result]:
         """One judgement or fault per sample, in order; a call that fails faults its samples."""
