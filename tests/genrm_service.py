@@ -15,6 +15,7 @@ from assay.api.common.v1 import common_pb2
 from assay.api.judge.v1 import judge_pb2, judge_pb2_grpc
 from assay.api.process.v1 import process_pb2_grpc
 from assay.kit.limits import channel_options
+from process_tree import children, named
 
 # The tests' machine is small, and models of two layers gain nothing from threads.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -90,20 +91,6 @@ def pair(item_id: str, a: str, b: str) -> judge_pb2.PairItem:
     return judge_pb2.PairItem(id=item_id, prompt=SKY, response_a=a, response_b=b)
 
 
-def children(pid: int) -> list[int]:
-    """Process ids of the children of a process."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
-
-
 def workers(pid: int) -> list[int]:
     """The processes of a server in which models run."""
-    found = []
-    for child in children(pid):
-        with contextlib.suppress(OSError):
-            if b"assay.genrm" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(child)
-    return found
+    return named(children(pid), "assay.genrm")

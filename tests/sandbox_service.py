@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from assay.clients.execution import ExecutionJob, Limits, Program
+from process_tree import children, named
 
 # Whatever the machine gives: these tests are about the service, those of the jail about the walls.
 ANY_FLOOR = ("--isolation-floor", "confined")
@@ -53,32 +53,6 @@ def python(source: str, job_id: str = "", *, stdin: bytes = b"", **limits: float
     return ExecutionJob(Program("python", source), id=job_id, stdin=stdin, limits=stated)
 
 
-def children(pid: int) -> list[int]:
-    """Process ids of the children of a process."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
-
-
-def descendants(pid: int) -> set[int]:
-    """Process ids of everything below a process."""
-    found: set[int] = set()
-    todo = [pid]
-    while todo:
-        with contextlib.suppress(FileNotFoundError):
-            fresh = set(children(todo.pop())) - found
-            found |= fresh
-            todo += fresh
-    return found
-
-
 def supervisors(pid: int) -> list[int]:
     """The supervisors of a server."""
-    found = []
-    for child in children(pid):
-        with contextlib.suppress(OSError):
-            if b"assay.sandbox.supervisor" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(child)
-    return found
+    return named(children(pid), "assay.sandbox.supervisor")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from bench.sandbox_census import tree
 
+from process_tree import named
+
 _GROUPS = Path("/sys/fs/cgroup")
 _FIRST_USER = 0x7000_0000
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
@@ -42,11 +44,7 @@ def descriptors(pid: int) -> int:
 
 def host(pid: int) -> int:
     """The process of a server that keeps its sessions."""
-    [found] = [
-        one
-        for one in tree(pid)
-        if b"assay.sandbox.sessions.host" in Path(f"/proc/{one}/cmdline").read_bytes()
-    ]
+    [found] = named(tree(pid), "assay.sandbox.sessions.host")
     return found
 
 

@@ -23,7 +23,11 @@ def test_an_exploit_is_found_from_the_list_of_runs(tmp_path: Path) -> None:
     for seed in range(5):
         run = tmp_path / "runs" / f"undone-{seed}"
         train(trainer_undone.config_of(tmp_path / "models", seed, 4), run, None)
-        rows = [row for row in read_rollouts(run, phase="train") if row["judgement"]["suspicions"]]
+        rows = [
+            row
+            for row in read_rollouts(run, phase="train")
+            if "undone-work" in row["judgement"]["suspicions"]
+        ]
         paid = [row for row in rows if row["reward"] == 1]
         if paid:
             break
@@ -38,11 +42,14 @@ def test_an_exploit_is_found_from_the_list_of_runs(tmp_path: Path) -> None:
         page.locator(".ways a", has_text="Verdicts").click()  # 2: what was said of it
         tab.whole()
         suspicions = page.locator("section[aria-label=Suspicions] tr[data-row]")
-        told = re.search(r"undone-work\s+(\d+)", suspicions.first.inner_text())
-        everywhere = [row for row in read_rollouts(run) if row["judgement"]["suspicions"]]
+        undone = suspicions.filter(has_text="undone-work")
+        told = re.search(r"undone-work\s+(\d+)", undone.inner_text())
+        everywhere = [
+            row for row in read_rollouts(run) if "undone-work" in row["judgement"]["suspicions"]
+        ]
         assert told is not None
         assert int(told[1]) == len(everywhere)
-        suspicions.first.locator("a.row").click()  # 3: its items
+        undone.locator("a.row").click()  # 3: its items
         tab.whole()
         assert page.locator("table.items tbody tr").count() == min(100, len(everywhere))
         right = page.locator("table.items tr", has_text="✓ correct").first

@@ -38,6 +38,7 @@ from assay.clients.execution import (
 )
 from assay.kit.errors import error_info, reason_of, retry_after_s
 from assay.kit.limits import channel_options
+from process_tree import named
 from waiting_support import until
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
@@ -66,18 +67,8 @@ def sum_of(number: int) -> TestJob:
     return TestJob(Program("python", SUM), TestSuite(tests), id=f"sum-{number}")
 
 
-def named(root: int, part: str) -> list[int]:
-    """Processes of a service's tree whose command line holds a text."""
-    found = []
-    for pid in tree(root):
-        with contextlib.suppress(OSError):
-            if part.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
-    return found
-
-
 def supervisors(services: EmbeddedServices) -> list[int]:
-    return named(services.pid("sandbox"), "assay.sandbox.supervisor")
+    return named(tree(services.pid("sandbox")), "assay.sandbox.supervisor")
 
 
 def zygotes(services: EmbeddedServices) -> list[int]:

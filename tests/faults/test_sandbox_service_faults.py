@@ -26,7 +26,8 @@ from assay.clients.execution import (
     TestReport,
     TestSuite,
 )
-from sandbox_service import descendants, python, running, supervisors
+from process_tree import descendants
+from sandbox_service import python, running, supervisors
 from waiting_support import until
 
 FLAGS = ("--languages", "python")

@@ -24,7 +24,7 @@ import pytest
 import sessions_residue as residue
 import sessions_wire as support
 from assay.api.session.v1 import session_pb2 as pb
-from sandbox_service import descendants
+from process_tree import descendants
 from sessions_wire import Refused, Server
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")

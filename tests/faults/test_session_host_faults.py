@@ -150,9 +150,13 @@ async def test_no_place_and_no_turn_is_lost_with_hosts() -> None:
     async with serving(sessions) as (_, caller):
         for _ in range(4):
             one, two = await caller.open(2)
-            errors = await asyncio.gather(
-                refused(caller.run(one, "die")), refused(caller.run(two, "echo"))
+            died, _ = await asyncio.gather(
+                refused(caller.run(one, "die")),
+                caller.run(two, "echo"),  # answered where it came first
+                return_exceptions=True,
             )
+            assert isinstance(died, CallError)
+            errors = [died, await refused(caller.run(two, "echo"))]
             assert {error.reason for error in errors} == {"SESSION_LOST"}
 
 

@@ -30,6 +30,7 @@ from assay.clients.judging import (
 from genrm_service import running, workers
 from genrm_support import make_model
 from metrics_support import scrape, total
+from process_tree import named
 
 pytestmark = pytest.mark.timeout(300)  # the servers' start is the first test's
 
@@ -251,7 +252,7 @@ def test_a_judge_that_dies_is_said_and_the_quorum_decides(folder: Path) -> None:
         before = set(workers(process.pid))
         with JudgeClient(address, timeout_s=120) as client:
             judged(client.judge_rubrics(items(), ensemble=Ensemble(NAMES)))
-            victim = _worker_of(before, "two")
+            [victim] = named(before, "/two")
             # Stopped, it holds what it was asked until it is killed.
             os.kill(victim, signal.SIGSTOP)
             found = _while_judging(
@@ -269,14 +270,6 @@ def test_a_judge_that_dies_is_said_and_the_quorum_decides(folder: Path) -> None:
     assert faults
     assert set(faults) == {"ENGINE_DIED"}
     assert all(criterion.score is not None for one in judged(found) for criterion in one.criteria)
-
-
-def _worker_of(pids: set[int], model: str) -> int:
-    """The process that loaded a model's folder."""
-    for pid in pids:
-        if f"/{model}" in Path(f"/proc/{pid}/cmdline").read_text():
-            return pid
-    raise AssertionError(f"no worker of {model} among {pids}")
 
 
 def _while_judging(judge: Callable[[], list[Any]], strike: Callable[[], None]) -> list[Any]:

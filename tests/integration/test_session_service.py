@@ -10,7 +10,6 @@ import signal
 import socket
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,8 @@ from assay.clients.execution import AsyncExecutionClient
 from assay.kit.channels import open_channel
 from assay.kit.durations import duration, seconds_of
 from assay.kit.errors import CallError
-from sandbox_service import children, descendants, launch, python, ready, running
+from process_tree import children, descendants, named
+from sandbox_service import launch, python, ready, running
 from sessions_support import Caller, comes_true, refused
 from tracing_support import Seen, collecting
 from waiting_support import exists, until
@@ -51,12 +51,7 @@ async def calling(address: str) -> AsyncIterator[Caller]:
 
 def hosts(pid: int) -> list[int]:
     """The hosts of sessions of a server."""
-    found = []
-    for child in children(pid):
-        with contextlib.suppress(OSError):
-            if b"assay.sandbox.sessions.host" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(child)
-    return found
+    return named(children(pid), "assay.sandbox.sessions.host")
 
 
 def scraped(address: str) -> str:
@@ -202,11 +197,11 @@ async def test_a_trace_shows_cells_and_copies_and_nothing_that_a_program_wrote()
             await caller.run(one, f"{SECRET!r}; {SPIN.format(s=0.1)}")
             await caller.call("Checkpoint", session_pb2.CheckpointRequest(session_id=one))
 
-        def named(name: str) -> list[Seen]:
+        def spans(name: str) -> list[Seen]:
             return [span for span in collector.spans if span.name == name]
 
-        await until(lambda: named(execute) and named("item checkpoint"))
-        (rpc,), (cell,) = named(execute), named("item python")
+        await until(lambda: spans(execute) and spans("item checkpoint"))
+        (rpc,), (cell,) = spans(execute), spans("item python")
         assert cell.parent == rpc.id
         assert cell.facts["assay.end"] == "completed"
         assert cell.facts["assay.runs.cpu_s"] > 0.08

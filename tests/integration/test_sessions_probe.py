@@ -13,7 +13,8 @@ from assay.sandbox import doctor
 from assay.sandbox.jail import Isolation
 from assay.sandbox.sessions import probe as probing
 from assay.sandbox.sessions.probe import SessionLevel, probe
-from sandbox_service import descendants, running
+from process_tree import descendants
+from sandbox_service import running
 
 
 def test_the_probe_and_a_server_say_the_same() -> None:
