@@ -68,7 +68,7 @@ def said(row: Row) -> str:
 
 _HEAD = f"""# Claims of papers, and what their runs say
 
-Each row is one sentence of a paper, held against a run that could have shown it: the difference
+For whoever chooses a method, and asks whether it does what its paper says. Each row is one sentence of a paper, held against a run that could have shown it: the difference
 between two arms that differ in what the sentence is about, paired by seed, with a 95 % interval.
 The effect that would count was written down before the runs, and with it the number of seeds: as
 many as find that effect in {POWER:.0%} of all such experiments, by a deviation from pilots with
@@ -114,11 +114,9 @@ def _seeds(row: Row) -> str:
 def _page(name: str, rows: Sequence[Row]) -> str:
     parts = [
         f"# Claims: {name}\n",
-        (
-            "Written by `scripts/claims_doc.py` from "
-            f"`experiments/{name}/claims.py` and `experiments/{name}/results.json`."
-            " How to read it: [claims](index.md).\n"
-        ),
+        "For whoever doubts what a paper says of this method: what was run, and what came out."
+        " [How to read it](index.md). Written by `scripts/claims_doc.py` from"
+        f" `experiments/{name}/claims.py` and `experiments/{name}/results.json`.\n",
         f"![The differences by seed, in units of the effect](../../assets/claims/{name}.svg)\n",
         *(_section(row) for row in rows),
         _machines(name),
