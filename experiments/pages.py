@@ -68,11 +68,12 @@ def said(row: Row) -> str:
 
 _HEAD = f"""# Claims of papers, and what their runs say
 
-For whoever chooses a method, and asks whether it does what its paper says. Each row is one sentence of a paper, held against a run that could have shown it: the difference
-between two arms that differ in what the sentence is about, paired by seed, with a 95 % interval.
-The effect that would count was written down before the runs, and with it the number of seeds: as
-many as find that effect in {POWER:.0%} of all such experiments, by a deviation from pilots with
-other seeds. The verdict follows from the interval:
+For whoever chooses a method, and asks whether it does what its paper says. Each row is one sentence
+of a paper, held against a run that could have shown it: the difference between two arms that differ
+in what the sentence is about, paired by seed, with a 95 % interval. The effect that would count was
+written down before the runs, and with it the number of seeds: as many as find that effect in
+{POWER:.0%} of all such experiments, by a deviation from pilots with other seeds. The verdict follows
+from the interval:
 
 {chr(10).join(f"- **{verdict}**: {meaning}." for verdict, meaning in VERDICTS.items())}
 
@@ -111,12 +112,16 @@ def _seeds(row: Row) -> str:
     return str(done) if done >= row.claim.seeds else f"{done} of {row.claim.seeds}"
 
 
+_OPENING = """For whoever doubts what a paper says of this method: what was run, and what came out.
+[How to read it](index.md). Written by `scripts/claims_doc.py` from `experiments/{name}/claims.py` and
+`experiments/{name}/results.json`.
+"""
+
+
 def _page(name: str, rows: Sequence[Row]) -> str:
     parts = [
         f"# Claims: {name}\n",
-        "For whoever doubts what a paper says of this method: what was run, and what came out."
-        " [How to read it](index.md). Written by `scripts/claims_doc.py` from"
-        f" `experiments/{name}/claims.py` and `experiments/{name}/results.json`.\n",
+        _OPENING.format(name=name),
         f"![The differences by seed, in units of the effect](../../assets/claims/{name}.svg)\n",
         *(_section(row) for row in rows),
         _machines(name),
