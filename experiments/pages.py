@@ -6,6 +6,7 @@ Every number of a page is computed here from `results.json`; a page is never edi
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -72,8 +73,8 @@ For whoever chooses a method, and asks whether it does what its paper says. Each
 of a paper, held against a run that could have shown it: the difference between two arms that differ
 in what the sentence is about, paired by seed, with a 95 % interval. The effect that would count was
 written down before the runs, and with it the number of seeds: as many as find that effect in
-{POWER:.0%} of all such experiments, by a deviation from pilots with other seeds. The verdict follows
-from the interval:
+{POWER:.0%} of all such experiments, by a deviation from pilots with other seeds. The interval alone
+decides:
 
 {chr(10).join(f"- **{verdict}**: {meaning}." for verdict, meaning in VERDICTS.items())}
 
@@ -113,8 +114,8 @@ def _seeds(row: Row) -> str:
 
 
 _OPENING = """For whoever doubts what a paper says of this method: what was run, and what came out.
-[How to read it](index.md). Written by `scripts/claims_doc.py` from `experiments/{name}/claims.py` and
-`experiments/{name}/results.json`.
+[How to read it](index.md). Written by `scripts/claims_doc.py` from `experiments/{name}/claims.py`
+and `experiments/{name}/results.json`.
 """
 
 
@@ -150,11 +151,16 @@ def _section(row: Row) -> str:
 | figure | {claim.figure}: {against}{margin} |
 | means | {means or "-"} |
 | effect that counts | {claim.effect:+g} |
-| seeds | {claim.seeds}, by a deviation of {claim.deviation:g} in pilots |
+| seeds | {claim.seeds}, by a deviation of {claim.deviation:g} in pilots{_deviation(row)} |
 | difference | {said(row)}, {_seeds(row)} seeds |
 | verdict | **{row.verdict}**: {VERDICTS[row.verdict]} |
 | repeat | `python -m experiments claim {claim.name}` |
 """
+
+
+def _deviation(row: Row) -> str:
+    values = list(row.claim.differences(row.runs).values())
+    return f"; it is {statistics.stdev(values):.2g}" if len(values) > 1 else ""
 
 
 def _values(row: Row, arm: str) -> list[float]:
