@@ -29,6 +29,7 @@ import hashlib
 import random
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -139,48 +140,62 @@ def is_sound(prompt: str, response: str) -> bool:
     return len(right) == STEPS and all(right)
 
 
-class Steps(Service):
-    """A judge of outcomes with a noisy judge of steps.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How responses are judged.
 
-    Args:
+    Attributes:
         seed: of the noise.
         flips: the chance that a step's score is turned round, 0 to 1; None for no scores.
         blend: whether the mean score is part of the reward.
+        misled: the chance that a wrong step is scored as right where it repeats the one before.
     """
 
-    def __init__(self, seed: int, flips: float | None, *, blend: bool) -> None:
+    seed: int
+    flips: float | None
+    blend: bool
+    misled: float = 0.0
+
+
+class Steps(Service):
+    """A judge of outcomes with a judge of steps that errs."""
+
+    def __init__(self, judged: Judged) -> None:
         super().__init__(is_right, rewards=(0.0, 1.0))
-        self._seed, self._flips, self._blend = seed, flips, blend
+        self._how = judged
 
     def _judged(self, item: Item) -> reward_pb2.Result:
         result = super()._judged(item)
-        if self._flips is None:
+        if self._how.flips is None:
             return result
-        prompt, scores = item.prompt[0].content, []
-        for start, end, right in steps_of(prompt, item.response):
-            scores.append(float(right != self._flipped(prompt + item.response[:end])))
+        prompt, text, scores, before = item.prompt[0].content, item.response, [], ""
+        for start, end, right in steps_of(prompt, text):
+            repeats = text[start:end] == before
+            wrongly = self._drawn(prompt + text[:end]) < (
+                max(self._how.flips, self._how.misled) if repeats and not right else self._how.flips
+            )
+            before = text[start:end]
+            scores.append(float(right != wrongly))
             span = result.judgement.spans.add(reward=scores[-1], label="step")
             span.range.start, span.range.end = start, end
-        if self._blend:
+        if self._how.blend:
             mean = statistics.fmean(scores) if scores else 0.0
             result.judgement.reward += mean
             result.judgement.components.add(name="steps", score=mean, weight=1.0)
         return result
 
-    def _flipped(self, text: str) -> bool:
-        digest = hashlib.sha256(f"{self._seed}/{text}".encode()).digest()
-        return int.from_bytes(digest[:6], "big") / 2**48 < (self._flips or 0.0)
+    def _drawn(self, text: str) -> float:
+        digest = hashlib.sha256(f"{self._how.seed}/{text}".encode()).digest()
+        return int.from_bytes(digest[:6], "big") / 2**48
 
 
 # Runs.
 
 
-def one_run(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def one_run(method: str, judged: Judged, folder: Path, models: Path, steps: int) -> dict[str, Any]:
     """Trains, and says what was right, and what was right by its steps."""
-    method, seed, flips = wanted["method"], wanted["seed"], wanted["flips"]
-    folder = Path(wanted["folder"])
-    config = settings(method, Path(wanted["models"]), seed, wanted["steps"])
-    report = train(config, folder, lambda: Steps(seed, flips, blend=method == "blend"))
+    config = settings(method, models, judged.seed, steps)
+    report = train(config, folder, lambda: Steps(judged))
     rows = read_rows(RunFolder(folder).samples)
     late = [row for row in rows if row["step"] > config.run.steps - LATE]
     right = [row["verdict"] == "correct" for row in late]
@@ -232,7 +247,7 @@ def run(words: Sequence[str]) -> None:
         for seed in seeds
         for name, (method, flips) in arms.items()
     }  # fmt: skip
-    runs = finished(jobs, chosen.jobs, one_run)
+    runs = finished(jobs, chosen.jobs, main)
     found = compare(runs, FIGURES, "grpo")
     print("\nless the blend of the same noise")
     for name, (method, level) in arms.items():
@@ -243,5 +258,12 @@ def run(words: Sequence[str]) -> None:
     keep(chosen.out / f"prof-{chosen.steps}.json", found)
 
 
+def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """One run."""
+    judged = Judged(wanted["seed"], wanted["flips"], blend=wanted["method"] == "blend")
+    folder, models = Path(wanted["folder"]), Path(wanted["models"])
+    return one_run(wanted["method"], judged, folder, models, wanted["steps"])
+
+
 if __name__ == "__main__":
-    begin(one_run)
+    begin(main)
