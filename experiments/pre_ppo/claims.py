@@ -1,4 +1,4 @@
-"""What "Data scaling trends in RLHF" (arXiv 2503.22230) says of judges with holes and of prompts."""
+"""What "Data scaling trends in RLHF" (arXiv 2503.22230) says of judges and of prompts."""
 
 from __future__ import annotations
 

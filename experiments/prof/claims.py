@@ -10,17 +10,17 @@ from experiments.claim import Claim
 from experiments.prof.contest import Judged, one_run, problems
 
 STEPS = 120
-MISLED = 0.8
-"""The chance that a step which repeats the one before it is taken for right."""
+VAGUE, MISLED = 0.12, 0.9
+"""The chances that a pretrained step is vague, and that the judge takes such a step for right."""
 SAME = (
     "count on four times from a digit and say whether the last is small or big; only that word is"
-    " the outcome. The judge of steps knows the truth, except that four times in five it takes a"
-    " step for right that repeats the one before. GRPO's sizes of 16 x 8, 120 steps"
+    " the outcome. One step in eight of the pretrained model is a '?', and the judge of steps, who"
+    " else knows the truth, takes it for right nine times in ten. 16 x 8 responses, 120 steps"
 )
 WHY = (
-    "The judge errs where the policy can go: a row of one digit is never right, earns nearly all"
-    " that the right steps earn, and is easier to write. Flips that do not depend on what is"
-    " written, as in an earlier miniature, leave a score that is right on average."
+    "The judge errs where the policy can go: a vague step earns more than an attempt at a digit"
+    " that is mostly missed, and what it leaves out is missing for the answer. Flips that do not"
+    " depend on what is written, as in an earlier miniature, leave a score right on average."
 )
 CLAIMS = (
     Claim(
@@ -64,11 +64,13 @@ CLAIMS = (
 
 def prepare(models: Path) -> None:
     """The model and the problems."""
-    problems(models)
+    problems(models, VAGUE)
 
 
 def run(arm: str, seed: int, folder: Path, models: Path) -> Mapping[str, float | None]:
     """One run of 120 steps."""
-    judged = Judged(seed, None if arm == "grpo" else 0.0, blend=arm == "blend", misled=MISLED)
+    judged = Judged(
+        seed, None if arm == "grpo" else 0.0, blend=arm == "blend", misled=MISLED, vague=VAGUE
+    )
     found: Mapping[str, Any] = one_run(arm, judged, folder, models, STEPS)
     return {key: found[key] for key in ("before", "accuracy", "right", "sound", "sound_of_right")}

@@ -30,6 +30,7 @@ import random
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ from experiments.tango.contest import STEPS, asked, drawn_solution
 CONFIG = Path(__file__).parents[2] / "configs" / "grpo.toml"
 STRIDES, HELD_OUT = 6, 20
 SIZES = {False: "b", True: "s"}
+VAGUE = "?"
+"""In place of a step's digit."""
 WORDS = (*"0123456789", "+", "=", ";", *SIZES.values())
 SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
 LATE = 10
@@ -100,16 +103,19 @@ def size_of(digit: str) -> str:
     return SIZES[int(digit) < 5]
 
 
-def drawn(dice: random.Random) -> tuple[str, str]:
-    """A prompt, and a response with the mistakes of the pretrained model."""
+def drawn(dice: random.Random, vague: float = 0.0) -> tuple[str, str]:
+    """A prompt, and a response with the mistakes of the pretrained model; each of its steps is
+    left vague with a chance, and the next goes on from what it would have been."""
     start, stride = dice.randrange(10), dice.randint(1, STRIDES)
     solution, _ = drawn_solution(start, stride, dice)
-    return asked(start, stride)[0], f"{solution}={size_of(solution[-1])}"
+    steps = [VAGUE if vague and dice.random() < vague else one for one in solution.split(";")]
+    return asked(start, stride)[0], f"{';'.join(steps)}={size_of(solution[-1])}"
 
 
-def problems(folder: Path) -> tuple[Path, Path, Path]:
+def problems(folder: Path, vague: float = 0.0) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones (a third)."""
-    model = pretrained(folder / "prof", WORDS, drawn, SHAPE)
+    name, words = ("vague", (*WORDS, VAGUE)) if vague else ("prof", WORDS)
+    model = pretrained(folder / name, words, partial(drawn, vague=vague), SHAPE)
     every = [asked(start, stride) for start in range(10) for stride in range(1, STRIDES + 1)]
     rows = [(prompt, size_of(last)) for prompt, last in every]
     random.Random(0).shuffle(rows)
@@ -148,13 +154,15 @@ class Judged:
         seed: of the noise.
         flips: the chance that a step's score is turned round, 0 to 1; None for no scores.
         blend: whether the mean score is part of the reward.
-        misled: the chance that a wrong step is scored as right where it repeats the one before.
+        misled: the chance that a vague step is scored as right.
+        vague: of each step of the pretrained model.
     """
 
     seed: int
     flips: float | None
     blend: bool
     misled: float = 0.0
+    vague: float = 0.0
 
 
 class Steps(Service):
@@ -168,13 +176,10 @@ class Steps(Service):
         result = super()._judged(item)
         if self._how.flips is None:
             return result
-        prompt, text, scores, before = item.prompt[0].content, item.response, [], ""
+        prompt, text, scores = item.prompt[0].content, item.response, []
         for start, end, right in steps_of(prompt, text):
-            repeats = text[start:end] == before
-            wrongly = self._drawn(prompt + text[:end]) < (
-                max(self._how.flips, self._how.misled) if repeats and not right else self._how.flips
-            )
-            before = text[start:end]
+            chance = self._how.misled if text[start:end] == VAGUE else self._how.flips
+            wrongly = self._drawn(prompt + text[:end]) < chance
             scores.append(float(right != wrongly))
             span = result.judgement.spans.add(reward=scores[-1], label="step")
             span.range.start, span.range.end = start, end
@@ -194,7 +199,7 @@ class Steps(Service):
 
 def one_run(method: str, judged: Judged, folder: Path, models: Path, steps: int) -> dict[str, Any]:
     """Trains, and says what was right, and what was right by its steps."""
-    config = settings(method, models, judged.seed, steps)
+    config = settings(method, problems(models, judged.vague), judged.seed, steps)
     report = train(config, folder, lambda: Steps(judged))
     rows = read_rows(RunFolder(folder).samples)
     late = [row for row in rows if row["step"] > config.run.steps - LATE]
@@ -211,9 +216,9 @@ def one_run(method: str, judged: Judged, folder: Path, models: Path, steps: int)
     }
 
 
-def settings(method: str, models: Path, seed: int, steps: int) -> Config:
+def settings(method: str, made: tuple[Path, Path, Path], seed: int, steps: int) -> Config:
     """Of one run."""
-    model, rows, held_out = problems(models)
+    model, rows, held_out = made
     own = (
         f"model.name={model}",
         f"data.path={rows}",
