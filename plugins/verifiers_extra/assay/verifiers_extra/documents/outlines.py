@@ -10,7 +10,7 @@ from assay.reward_server.verifiers.text.forms import Normalization
 from assay.verifiers_extra.documents.tables import Grid
 from assay.verifiers_extra.documents.trees import TreeNode
 
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LISTED = re.compile(r"([ \t]{0,200})(?:[-*+]|\d{1,4}[.)])[ \t]+(\S.*)")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _LIST_LEVEL = 10
@@ -36,7 +36,7 @@ def outline(text: str) -> TreeNode:
         heading = None if is_code else _HEADING.fullmatch(line[:1_000])
         listed = None if is_code or heading else _LISTED.fullmatch(line[:1_000])
         if heading is not None:
-            level, kind, said = len(heading[1]), "heading", heading[2]
+            level, kind, said = len(heading[1]), "heading", heading[2].rstrip(" \t#")
         elif listed is not None:
             level = _LIST_LEVEL + len(listed[1].expandtabs(4))
             kind, said = "item", listed[2]

@@ -11,7 +11,7 @@ from assay.reward_server import JsonValue
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,15})\b([^<>]{0,1000})>")
 _SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?(\d{1,4})", re.IGNORECASE)
-_DELIMITER = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*")
+_DELIMITER = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*(?:\s*:?-+:?)?")
 _BAR = re.compile(r"(?<!\\)\|")
 _BREAKS = frozenset({"br", "p", "div", "li"})
 _CELLS = frozenset({"td", "th"})
@@ -49,7 +49,7 @@ def table_of(value: JsonValue) -> Grid | None:
         if not isinstance(row, list) or not all(isinstance(one, str | int | float) for one in row):
             return None
         grid.append([Cell(_spaced(str(one))) for one in row])
-    return grid
+    return grid if any(grid) else None
 
 
 class _Reader:
@@ -121,8 +121,8 @@ def _markdown(text: str) -> Grid | str:
     lines = text.splitlines()
     start = None
     for place in range(1, len(lines)):
-        ruled = "-" in lines[place] and _DELIMITER.fullmatch(lines[place][:2_000])
-        if ruled and "|" in lines[place] + lines[place - 1] and "|" in lines[place - 1]:
+        rule = lines[place].strip()
+        if "|" in lines[place - 1] and "-" in rule and _DELIMITER.fullmatch(rule):
             start = place
     if start is None:
         return "there is no table"
