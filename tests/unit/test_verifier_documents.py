@@ -29,7 +29,7 @@ WORDS = st.text(alphabet="abcd ", max_size=5).map(lambda text: " ".join(text.spl
 GRIDS = st.integers(1, 4).flatmap(
     lambda width: st.lists(st.lists(WORDS, min_size=width, max_size=width), min_size=1, max_size=4)
 )
-CHART = {"sales": {"2021": 10, "2022": 12.5}, "unit": "USD"}
+CHART: dict[str, JsonValue] = {"sales": {"2021": 10, "2022": 12.5}, "unit": "USD"}
 
 
 def judge(response: str, reference: JsonValue, **given: ParameterValue) -> Judgement:

@@ -61,9 +61,10 @@ def paths(value: JsonValue) -> Paths:
     while waiting:
         path, one = waiting.pop()
         if isinstance(one, dict):
-            waiting += [((*path, _FORM.apply(key)), inner) for key, inner in one.items()]
+            parts = [((*path, _FORM.apply(key)), inner) for key, inner in one.items()]
+            waiting += reversed(parts)
         elif isinstance(one, list):
-            waiting += [((*path, *name), inner) for name, inner in _named(one)]
+            waiting += reversed([((*path, *name), inner) for name, inner in _named(one)])
         else:
             found.append((path, one))
     return found
