@@ -115,8 +115,15 @@ def test_what_is_no_plan(response: str) -> None:
 def test_an_echo_and_the_words_of_the_whole_plan_gain_nothing() -> None:
     assert judge(plan_execute, planned(list(STEPS), list(STEPS))).verdict == "not-followed"
     stuffed = f"{' '.join(STEPS)} and so on and on"
-    judgement = judge(plan_execute, planned(list(STEPS), [stuffed] * 4))
-    assert (judgement.verdict, judgement.reward) == ("not-followed", 0.0)
+    for some in (STEPS, STEPS[:3], STEPS[:2]):
+        judgement = judge(plan_execute, planned(list(some), [stuffed] * len(some)))
+        assert (judgement.verdict, judgement.reward) == ("not-followed", 0.0)
+
+
+def test_steps_of_the_plan_may_share_words() -> None:
+    plan = ["Add the apples", "Add the pears", "Add both sums"]
+    done = [f"{one}: this gives a number n{place}" for place, one in enumerate(plan)]
+    assert judge(plan_execute, planned(plan, done)).verdict == "followed"
 
 
 def test_tags_are_parameters() -> None:
@@ -254,6 +261,8 @@ def test_a_gap_and_a_turn_by_hand() -> None:
         "Aspirin doesn\u2019t really see to it that it inhibits COX-1.",
         "(COX-1, inhibits, aspirin)",
         "(aspirin, inhibits, everything)",
+        "Aspirin inhibits, produces and promotes COX-1.",
+        "(aspirin, inhibits produces promotes, COX-1)",
     ],
 )
 def test_what_covers_nothing(text: str) -> None:

@@ -100,7 +100,8 @@ def _named(response: str, tag: str) -> list[str] | str:
         if part is None:
             return f"there must be one <{tag}>, closed once"
         text = part[0]
-    items = read_items(text, "json") or read_items(text, "lines")
+    listed = read_items(text, "json")
+    items = read_items(text, "lines") if listed is None else listed
     if not items or len(items) > MAX_STEPS:
         return f"there is no list of 1 to {MAX_STEPS} sub-questions"
     if max(map(len, items)) > _MOST_CHARS:

@@ -5,9 +5,10 @@ names that are known), `aliases` (`{name: [names]}`). A statement is a triple in
 relation, tail)", where the response holds any; else each sentence is read, and states what links
 the entities that it names, from each to the next. A statement covers a triple of the path whose
 head and tail it names in that order and whose relation it holds by half of the words, unless it
-denies it. Of c covered among p triples by s statements the reward is F1 = 2 c / (p + s), times the
-share of covered triples that stand in the order of the path, times that of the longest run of
-neighbours among them. More than `slack` statements beside the path are `dumped`, 0.
+denies it or holds another relation of the path too. Of c covered among p triples by s statements
+the reward is F1 = 2 c / (p + s), times the share of covered triples that stand in the order of the
+path, times that of the longest run of neighbours among them. More than `slack` statements beside
+the path are `dumped`, 0.
 
 **What a policy could game.** Listing all triples of the graph, or one of them many times, is
 dumping; each false or repeated statement costs before. A sentence that names entities without
@@ -100,7 +101,10 @@ class GraphPath:
             return False
         if (said.words & _DENIALS) - one.words:
             return False
-        return 2 * len(said.words & one.words) >= len(one.words)
+        others = {other.words for other in self.triples if not other.words & one.words}
+        if any(_says(said, words) for words in others):
+            return False  # words of every relation at once
+        return _says(said, one.words)
 
 
 @verifier(
@@ -151,6 +155,10 @@ def path_coverage(
     )
     why = f"{len(covered)} of {len(path.triples)} triples are said, by {len(said)} statements"
     return flagged(item, Judgement.composed(verdict, parts, explanation=why))
+
+
+def _says(said: Statement, relation: frozenset[str]) -> bool:
+    return 2 * len(said.words & relation) >= len(relation)
 
 
 def _run(places: Sequence[int]) -> int:

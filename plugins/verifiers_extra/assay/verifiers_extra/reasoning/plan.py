@@ -1,18 +1,18 @@
 """`plan-execute`: whether a response plans first, and does what it planned, step by step.
 
 **How.** The response has one `<plan>` and behind it one `<execution>` (both names are parameters).
-The steps of each are its numbered lines or bullets. A step of the execution fits one of the plan
-whose words it holds to the share `similarity`, and adds at least `new_words` words of its own. The
-reward is 2 m / (planned + executed) for the m pairs that fit in the order of both: a step that is
-left out, done out of order, or done and never planned costs.
+The steps of each are its numbered lines or bullets. A step of the execution fits the one of the
+plan of whose words it holds the most, at least the share `similarity`, and adds at least
+`new_words` words of its own. The reward is 2 m / (planned + executed) for the m pairs that fit in
+the order of both: a step that is left out, done out of order, or done and never planned costs.
 
 Empty or repeated steps, fewer than `least_steps`, another structure, and text between or before the
 sections are `malformed`, 0. Text behind the execution (the answer) is free.
 
 **What a policy could game.** It says whether the plan was followed, never whether it was good or
 the answer right: multiply it with a verifier of the answer (the profile `e2c`). An execution step
-that fits more than two steps of the plan fits none, so that words of the whole plan in each step
-gain nothing. A plan of `least_steps` vague steps is easy to follow.
+that fits more than two steps of the plan equally, or both of two, fits none, so that words of the
+whole plan in each step gain nothing. A plan of `least_steps` vague steps is easy to follow.
 
 **Known limits.** Words, no synonyms. 20,000 characters a section, 64 steps.
 
@@ -26,6 +26,7 @@ the measure of adherence is ours.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 from assay.reward_server import (
@@ -88,9 +89,8 @@ def plan_execute(
     planned, executed = read
     wanted = [frozenset(content_words(step)) for step in planned]
     done = [content_words(step) for step in executed]
-    fits = [[_fits(want, words, similarity, new_words) for want in wanted] for words in done]
-    kept = [row if sum(row) <= _MOST_FITS else [False] * len(row) for row in fits]
-    matched = in_order(kept, range(len(wanted)), lambda row, place: row[place])
+    fits = [_fits(wanted, set(words), similarity, new_words) for words in done]
+    matched = in_order(fits, range(len(wanted)), lambda places, place: place in places)
     reward = 2 * matched / (len(planned) + len(executed))
     verdict = "followed" if reward >= 1.0 else "partly-followed" if matched else "not-followed"
     why = f"{matched} of {len(planned)} planned steps are executed in order, in {len(executed)}"
@@ -126,6 +126,13 @@ def _read(text: str, plan: str, execution: str, least: int) -> tuple[list[str], 
     return planned, executed
 
 
-def _fits(wanted: frozenset[str], words: list[str], share: float, new: int) -> bool:
-    own = set(words)
-    return len(own - wanted) >= new and len(own & wanted) >= share * len(wanted)
+def _fits(wanted: Sequence[frozenset[str]], said: set[str], share: float, new: int) -> set[int]:
+    """The places of the planned steps that an executed step fits best; none where it fits many."""
+    shares = [len(said & words) / len(words) for words in wanted]
+    best = max(shares)
+    if best < share:
+        return set()
+    places = {place for place, value in enumerate(shares) if value == best}
+    if len(places) > min(_MOST_FITS, max(1, len(wanted) - 1)):
+        return set()
+    return {place for place in places if len(said - wanted[place]) >= new}
