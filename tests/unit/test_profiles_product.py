@@ -118,9 +118,8 @@ def test_a_later_stage_is_asked_only_where_the_earlier_has_enough(
             "leave out 'optional'",
         ),
         (
-            PRODUCT.replace('"result"\n[[', '"form"\n[[').replace(
-                'verifier = "needless"\nweight = 0.5', 'verifier = "needless"\nweight = 0.0\noptional = true'
-            ),
+            PRODUCT.replace('times = "result"', 'times = "form"').removesuffix("0.5\n")
+            + "0.0\noptional = true\n",
             "a factor must be judged",
         ),
         (CASCADE.replace("at_least = 0.75", 'at_least = "a"'), "'at_least' must be a number"),

@@ -22,7 +22,7 @@ from assay.reward_server.domain import (
 )
 from assay.verifiers_extra.documents.outlines import outline
 from assay.verifiers_extra.documents.structure import MAX_STEPS, structure
-from assay.verifiers_extra.documents.tables import Cell, read_table, table_of
+from assay.verifiers_extra.documents.tables import TableCell, read_table, table_of
 from assay.verifiers_extra.documents.trees import OrderedTree, TreeNode, text_cost, tree_distance
 
 WORDS = st.text(alphabet="abcd ", max_size=5).map(lambda text: " ".join(text.split()))
@@ -116,7 +116,7 @@ def test_teds_of_a_worked_table() -> None:
     assert judge(html([["a", "b"], ["1"]]), right).reward == pytest.approx(1 - 1 / 7)
     assert judge(html([["a", "b"], ["1", "3"]]), right, shape_only=True).reward == 1.0
     spanned = "<table><tr><td colspan=2>a</td></tr><tr><td>1</td><td>2</td></tr></table>"
-    assert read_table(spanned)[0][0] == Cell("a", 2, 1)  # type: ignore[index]
+    assert read_table(spanned)[0][0] == TableCell("a", 2, 1)  # type: ignore[index]
     assert judge(spanned, right).reward == pytest.approx(1 - 2 / 7)
 
 
@@ -185,8 +185,8 @@ def test_bounds_are_verdicts_of_responses_and_faults_of_references() -> None:
         with pytest.raises(Unjudgeable, match="too large") as caught:
             judge("x", text, kind=kind)
         assert caught.value.reason == UNUSABLE_REFERENCE
-    many = html([["x"] * 80] * 80)
-    judgement = judge(many, [["x"] * 8] * 8)
+    many = html([["x"] * 68] * 68)
+    judgement = judge(many, [["x"] * 10] * 10)
     assert judgement.verdict == "unparsed"
     assert "too many to be compared" in judgement.explanation
     tree_ = OrderedTree(outline("\n".join(f"{' ' * n}- x" for n in range(150))))

@@ -17,7 +17,7 @@ apart by their texts, in any order.
 **What a policy could game.** An empty grid of the right size has a third of TEDS: set `at_least`.
 The last table counts, so that several gain nothing. A key that is there twice costs in a chart.
 
-**Known limits.** 100,000 characters; a tree's size and depth are bounded (about 500 cells): a
+**Known limits.** 50,000 characters; a tree's size and depth are bounded (about 500 cells): a
 larger response is `unparsed`, a larger reference a fault. No YAML.
 
 **Differences from PubTabNet's TEDS.** `thead`, `tbody` and tags within cells are left out, `th` is
@@ -55,7 +55,7 @@ from assay.verifiers_extra.documents.outlines import Leaf, Paths, outline, paths
 from assay.verifiers_extra.documents.tables import Grid, read_table, table_of
 from assay.verifiers_extra.documents.trees import OrderedTree, TreeNode, text_cost, tree_distance
 
-MAX_CHARS = 100_000
+MAX_CHARS = 50_000
 MAX_STEPS = 3_000_000
 MAX_LETTERS = 3_000_000
 _MOST_REFERENCES = 8

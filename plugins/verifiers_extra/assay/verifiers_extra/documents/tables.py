@@ -18,7 +18,7 @@ _CELLS = frozenset({"td", "th"})
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A cell: its text with single spaces, and how many columns and rows it takes."""
 
     text: str
@@ -26,7 +26,7 @@ class Cell:
     rows: int = 1
 
 
-Grid = list[list[Cell]]
+Grid = list[list[TableCell]]
 """The rows of a table."""
 
 
@@ -48,7 +48,7 @@ def table_of(value: JsonValue) -> Grid | None:
     for row in value:
         if not isinstance(row, list) or not all(isinstance(one, str | int | float) for one in row):
             return None
-        grid.append([Cell(_spaced(str(one))) for one in row])
+        grid.append([TableCell(_spaced(str(one))) for one in row])
     return grid if any(grid) else None
 
 
@@ -88,7 +88,7 @@ class _Reader:
         """Ends the cell that is open, and with its own tag the table."""
         if self.spans is not None:
             text = html.unescape("".join(self.said))
-            self.grid[-1].append(Cell(_spaced(text), *self.spans))
+            self.grid[-1].append(TableCell(_spaced(text), *self.spans))
             self.spans = None
         if name == "table":
             self.is_open = False
@@ -134,12 +134,12 @@ def _markdown(text: str) -> Grid | str:
     return [list(_cells(line)) for line in (lines[start - 1], *body)]
 
 
-def _cells(line: str) -> Iterator[Cell]:
+def _cells(line: str) -> Iterator[TableCell]:
     line = line.strip().removeprefix("|")
     if line.endswith("|") and not line.endswith("\\|"):
         line = line[:-1]
     for part in _BAR.split(line):
-        yield Cell(_spaced(html.unescape(part.replace("\\|", "|"))))
+        yield TableCell(_spaced(html.unescape(part.replace("\\|", "|"))))
 
 
 def _spaced(text: str) -> str:
