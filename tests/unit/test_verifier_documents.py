@@ -179,8 +179,8 @@ def test_an_outline_is_of_headings_and_lists() -> None:
 
 def test_bounds_are_verdicts_of_responses_and_faults_of_references() -> None:
     deep = "\n".join(f"{' ' * n}- x{n}\n{' ' * n}- y" for n in range(190))
-    wide = html([["x" * 50] * 40] * 40)
-    letters = html([["".join(random.Random(n).choices("abc", k=800))] for n in range(110)])
+    wide = html([["x" * 30] * 30] * 30)
+    letters = html([["".join(random.Random(n).choices("abc", k=560))] for n in range(80)])
     for text, kind in ((deep, "outline"), (wide, "table"), (letters, "table")):
         with pytest.raises(Unjudgeable, match="too large") as caught:
             judge("x", text, kind=kind)
