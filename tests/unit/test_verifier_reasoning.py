@@ -269,6 +269,13 @@ def test_what_covers_nothing(text: str) -> None:
     assert judge(path_coverage, text, GRAPH).reward == 0.0
 
 
+def test_brackets_in_prose_are_no_triples() -> None:
+    text = "Aspirin (bought, say, anywhere) inhibits COX-1."
+    assert judge(path_coverage, text, GRAPH).reward == pytest.approx(2 / 4)
+    mixed = "(aspirin, inhibits, COX-1) (say, that, all)"
+    assert judge(path_coverage, mixed, GRAPH).reward == pytest.approx(2 / 5)
+
+
 def test_dumping_the_graph_earns_nothing() -> None:
     names = ["aspirin", "COX-1", "thromboxane", *(f"drug{n}" for n in range(20))]
     triples = [f"({a}, inhibits, {b})" for a in names for b in names if a != b]

@@ -2,13 +2,13 @@
 
 **How.** The reference is data: `{"path": [[head, relation, tail], ...]}`, with `entities` (further
 names that are known), `aliases` (`{name: [names]}`). A statement is a triple in brackets, "(head,
-relation, tail)", where the response holds any; else each sentence is read, and states what links
-the entities that it names, from each to the next. A statement covers a triple of the path whose
-head and tail it names in that order and whose relation it holds by half of the words, unless it
-denies it or holds another relation of the path too. Of c covered among p triples by s statements
-the reward is F1 = 2 c / (p + s), times the share of covered triples that stand in the order of the
-path, times that of the longest run of neighbours among them. More than `slack` statements beside
-the path are `dumped`, 0.
+relation, tail)", where the response holds one of two known entities; else each sentence is read,
+and states what links the entities that it names, from each to the next. A statement covers a triple
+of the path whose head and tail it names in that order and whose relation it holds by half of the
+words, unless it denies it or holds another relation of the path too. Of c covered among p triples
+by s statements the reward is F1 = 2 c / (p + s), times the share of covered triples that stand in
+the order of the path, times that of the longest run of neighbours among them. More than `slack`
+statements beside the path are `dumped`, 0.
 
 **What a policy could game.** Listing all triples of the graph, or one of them many times, is
 dumping; each false or repeated statement costs before. A sentence that names entities without
@@ -171,11 +171,12 @@ def _run(places: Sequence[int]) -> int:
 
 
 def _statements(text: str, path: GraphPath) -> Iterator[Statement]:
-    triples = _TRIPLE.findall(text)
-    if triples:
-        for head, relation, tail in triples:
-            ends = _whole(head, path), _whole(tail, path)
-            yield Statement(*ends, frozenset(_words(relation)))
+    triples = [
+        Statement(_whole(head, path), _whole(tail, path), frozenset(_words(relation)))
+        for head, relation, tail in _TRIPLE.findall(text)
+    ]
+    if any(min(one.head, one.tail) >= 0 for one in triples):
+        yield from triples
         return
     for sentence in sentences(text):
         words = _words(sentence)
