@@ -10,8 +10,8 @@ reference is data: a list of texts, or of lists of spellings.
 **What a policy could game.** One sub-question with the words of all fits none well. Copies and
 further questions cost. A sub-question is never answered here: add a verifier of the answer.
 
-**Known limits.** Words, no synonyms: "born in" is not "birthplace"; give spellings. At most 64
-sub-questions of 1,000 characters.
+**Known limits.** Words in any order, no synonyms: "born in" is not "birthplace"; give spellings. At
+most 64 sub-questions of 1,000 characters.
 
 **Source.** APEX-Searcher, of which the abstract alone was read: plans are rewarded against gold
 sub-questions; the measure is ours.

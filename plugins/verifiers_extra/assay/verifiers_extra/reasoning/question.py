@@ -16,7 +16,8 @@ share of checks that hold, the form being one.
 
 **Who answers.** Answerers are asked before: the rollout loop, or the `search-self-play`
 environment, puts what they said into the row. Two at least must have answered; fewer are the fault
-UNUSABLE_REFERENCE, for a share of one is no consensus.
+UNUSABLE_REFERENCE, for a share of one is no consensus. The profile `bmgq` asks models of the judge
+service besides, one or an ensemble.
 
 **What a policy could game.** Agreement is bought by trivial questions: give `guesses`, or `facts`.
 Constraints that repeat one another are not needed and fail. An answer of several candidates agrees
