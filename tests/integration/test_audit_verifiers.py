@@ -66,3 +66,48 @@ def test_an_overlap_of_words_is_paid_for_answers_that_are_wrong(
     failed = {kind for kind, one in results.items() if one["status"] == "fail"}
     assert {"enumeration", "denial"} <= failed
     assert not failed & {"empty", "refusal", "filler", "keyword", "injection", "searched"}
+
+
+TABLE = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
+CHAIN = {"path": [["aspirin", "inhibits", "COX-1"], ["COX-1", "produces", "thromboxane"]],
+         "entities": ["heparin"]}  # fmt: skip
+PLAN = "<plan>\n1. Add the numbers.\n2. Halve the sum.\n</plan>\n<execution>\n{}</execution>\n4"
+SUBS = ["Who wrote Emma?", "Where was Jane Austen born?"]
+MADE = '{{"question": "{}", "answer": "{}"}}'
+TOLD = {"answers": ["Paris"] * 3, "guesses": ["Lyon", "Rome"]}
+KNOWN = [
+    ("structure", TABLE, ["| a | b |\n|---|---|\n| 1 | 2 |"],
+     [TABLE.replace("2", "3"), "| a | b |\n|---|---|", TABLE + TABLE.replace("2", "3")]),
+    ("path-coverage", CHAIN, ["Aspirin inhibits COX-1, which produces thromboxane."],
+     ["Aspirin does not inhibit COX-1. COX-1 does not produce thromboxane.",
+      "COX-1 inhibits aspirin.", "aspirin COX-1 thromboxane heparin inhibits produces",
+      "Aspirin inhibits COX-1. Aspirin inhibits heparin. COX-1 produces thromboxane."]),
+    ("plan-execute", None,
+     [PLAN.format("1. Add the numbers: 3 and 5 make 8.\n2. Halve the sum: 8 / 2 is 4.\n")],
+     [PLAN.format("1. Add the numbers.\n2. Halve the sum.\n"), PLAN.format(""),
+      PLAN.format("1. Add the numbers, halve the sum, and it is 4 somehow.\n" * 2)]),
+    ("decomposition", [[one] for one in SUBS], ["\n".join(SUBS)],
+     [" ".join(SUBS), SUBS[0], "\n".join(SUBS * 2)]),
+    ("question-item", TOLD, [MADE.format("Which city?", "Paris")],
+     [MADE.format("Is it Paris?", "Paris"), MADE.format("Which city?", "Paris or Lyon"),
+      MADE.format("Which city?", "Lyon"), MADE.format("", "Paris")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=[one[0] for one in KNOWN])
+def test_all_of_the_reward_is_for_what_is_right(
+    tmp_path: Path, server: str, known: tuple[str, object, list[str], list[str]]
+) -> None:
+    name, reference, right, wrong = known
+    data, out = tmp_path / "rows.jsonl", tmp_path / "report.json"
+    row = {"prompt": "Do it.", "reference": reference, "right": right, "wrong": wrong}
+    data.write_text(json.dumps({key: value for key, value in row.items() if value is not None}))
+    given = ["audit", name, "--target", server, "--data", str(data), "--json", str(out)]
+    assert run([*given, "--accept", "1"]) == 0
+    asked = {
+        one["measured"].get("class"): one["measured"]
+        for one in json.loads(out.read_text())["results"]
+    }
+    assert asked["given-right"]["unwanted"] == asked["given-wrong"]["unwanted"] == 0
+    assert asked["given-right"]["asked"] == len(right)
+    assert asked["given-wrong"]["asked"] == len(wrong)

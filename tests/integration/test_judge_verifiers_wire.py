@@ -113,6 +113,38 @@ def reason(result: Result) -> str:
     return result.fault.reason
 
 
+def test_systems_that_ask_a_model(client: RewardClient) -> None:
+    """Clinical-R1's weights, WebGen-R1's cascade and BMGQ's product, of what genrm says."""
+    asked: dict[str, Any] = {"prompt": PROMPT, "parameters": {"seed": 5, "model": "tiny"}}
+    made = '{"question": "Which city is it?", "answer": "Paris"}'
+    told = {"answers": ["Paris", "Paris", "Paris"]}
+    right, wrong = PROGRAM, PROGRAM.replace("x + x", "x * x * x - 7 * x")
+    results = client.score(
+        [
+            Item("It is 42.", reference="42", verifier="clinical-composite", **asked),
+            Item(right, reference=TESTS, verifier="webgen-cascade", **asked),
+            Item(wrong, reference=TESTS, verifier="webgen-cascade", **asked),
+            Item("No code.", reference=TESTS, verifier="webgen-cascade", **asked),
+            Item(made, reference=told, verifier="bmgq", **asked),
+            Item(made, reference={"answers": ["Lyon", "Rome"]}, verifier="bmgq", **asked),
+        ]
+    )
+    parts = []
+    for result in results:
+        assert result.judgement is not None, result.fault
+        parts.append({part.name: part.score for part in result.judgement.components})
+    clinical, built, broken, malformed, good, bad = parts
+    weights = {"accuracy": 0.5, "faithfulness": 0.3, "completeness": 0.2}
+    assert reward(results[0]) == pytest.approx(sum(w * clinical[n] for n, w in weights.items()))
+    assert len({clinical[name] for name in weights}) == 3  # each has its own question
+    assert built["functional-raw"] == 1.0
+    assert reward(results[1]) == pytest.approx(0.7 + 0.3 * built["aesthetic"])
+    assert (reward(results[2]), reward(results[3])) == (0.1, 0.0)
+    assert "aesthetic" not in broken | malformed
+    assert reward(results[4]) == pytest.approx(good["clear-raw"]) != 0.0
+    assert (reward(results[5]), bad["clear"]) == (0.0, 0.0)
+
+
 def test_rewards_are_what_genrm_says(client: RewardClient, genrm: JudgeClient) -> None:
     judges: dict[str, Any] = {"prompt": PROMPT, "parameters": {"seed": 5}}
     [judged, against, beaten, rated, stepped] = client.score(

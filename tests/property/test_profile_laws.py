@@ -83,9 +83,16 @@ def _definitions(draw: st.DrawFn) -> Definition:
             else:
                 other = f"p{draw(st.integers(0, i - 1))}"
                 verdicts = frozenset(draw(st.lists(st.sampled_from(VERDICTS), min_size=1)))
-                when = draw(st.none() | st.just(When(other, verdicts, draw(st.booleans()))))
+                least = When(other, at_least=draw(_numbers))
+                by_verdict = When(other, verdicts, draw(st.booleans()))
+                when = draw(st.sampled_from([None, by_verdict, least]))
                 part = replace(part, when=when, only_if=draw(_conditions))
         parts.append(part)
+    names = [part.name for part in parts]
+    for i, part in enumerate(parts):
+        factors = st.lists(st.sampled_from(names), max_size=2, unique=True)
+        times = tuple(name for name in draw(factors) if name != part.name)
+        parts[i] = replace(part, times=times)
     return Definition(
         "file.toml",
         "any",
@@ -174,7 +181,8 @@ def test_every_part_that_was_asked_is_reported_as_it_was_judged(
     for task in asked:
         given_by = answers[task.component]
         assert isinstance(given_by, Judgement)
-        raw = found.get(f"{task.component}-raw", found[task.component])
+        name = f"{task.component}-raw"
+        raw = found[name if name in found else task.component]
         assert raw[0] == given_by.reward
     assert len(asked) == len({task.component for task in asked})
 
@@ -234,6 +242,30 @@ def test_a_gate_that_decides_gives_exactly_its_reward(
     assert all(weight == 0 for name, (_, weight) in scores(outcome).items() if name != "gate")
     assert outcome.verdict == "gated"
     assert "decides" in outcome.explanation
+
+
+@given(_runs())
+def test_a_product_is_that_of_its_factors_shaped_rewards(
+    run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]],
+) -> None:
+    definition, profile, item, answers = run
+    outcome = drive(profile, item, answers)
+    if isinstance(outcome, Fault) or "gate" in scores(outcome):
+        return
+    found = scores(outcome)
+    shaped = {}
+    for part in definition.parts:
+        given_by = answers[part.name]
+        assert isinstance(given_by, Judgement)
+        if part.name in found or f"{part.name}-raw" in found:
+            shaped[part.name] = part.shaped(given_by.reward)
+    for part in definition.parts:
+        if part.name in shaped:
+            is_whole = all(name in shaped for name in part.times)
+            assert (part.name in found) == is_whole
+            if is_whole:
+                product = math.prod([shaped[part.name], *(shaped[name] for name in part.times)])
+                assert found[part.name] == (product, part.weight)
 
 
 @given(_runs())

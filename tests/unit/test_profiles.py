@@ -582,6 +582,6 @@ def test_the_examples_of_the_manual_load(repository: Path) -> None:
 
 def test_the_manual_names_every_flag_and_every_shipped_profile(repository: Path) -> None:
     text = (repository / "docs" / "use" / "profiles.md").read_text()
-    shipped = [one.name for one in read_profiles(SHIPPED.read_text(), "shipped")]
+    shipped = [one.name for file in SHIPPED for one in read_profiles(file.read_text(), "shipped")]
     for name in (*suspicions.FLAGS, *shipped):
         assert f"| `{name}` |" in text, name

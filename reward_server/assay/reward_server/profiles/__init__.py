@@ -19,8 +19,8 @@ from assay.reward_server.profiles.reading import read_canaries, read_profiles
 
 __all__ = ["SHIPPED", "Profile", "Subtask", "load_profiles"]
 
-SHIPPED = Path(__file__).parent / "shipped.toml"
-"""The profiles that come with the server."""
+SHIPPED = tuple(Path(__file__).with_name(f"{name}.toml") for name in ("shipped", "systems"))
+"""The files of profiles that come with the server."""
 
 
 def load_profiles(
@@ -32,7 +32,7 @@ def load_profiles(
     """The shipped profiles and those of files.
 
     Args:
-        paths: files of profiles, besides the shipped one.
+        paths: files of profiles, besides the shipped ones.
         lookup: the verifier of a name, None if there is none; it knows no profiles.
         known: names of verifiers, for messages.
         key: by which items are drawn for appeals.
@@ -43,8 +43,8 @@ def load_profiles(
     known = tuple(known)
     source_of: dict[str, str] = {}
     profiles: list[Profile] = []
-    for path in (SHIPPED, *paths):
-        source = "the shipped profiles" if path == SHIPPED else str(path)
+    for path in (*SHIPPED, *paths):
+        source = "the shipped profiles" if path in SHIPPED else str(path)
         for definition in read_profiles(_text(path, "profiles"), source):
             if definition.name in source_of:
                 other = source_of[definition.name]

@@ -354,9 +354,10 @@ def _isolation(specs: Iterable[VerifierSpec | None]) -> Isolation:
 def reward_range(definition: Definition, bound: Mapping[str, Bound]) -> Interval:
     """The least and the greatest reward, whatever the parts give within their own ranges."""
     routed = {route.component for route in definition.routes}
-    always = [_contribution(part, bound) for part in definition.parts if part.name not in routed]
+    spans = {part.name: _contribution(part, definition, bound) for part in definition.parts}
+    always = [spans[part.name] for part in definition.parts if part.name not in routed]
     always += [(-gate.penalty, 0.0) for gate in definition.gates if gate.penalty is not None]
-    chosen = [_contribution(part, bound) for part in definition.parts if part.name in routed]
+    chosen = [spans[part.name] for part in definition.parts if part.name in routed]
     if chosen:
         always.append((min(low for low, _ in chosen), max(high for _, high in chosen)))
     low = math.fsum(low for low, _ in always)
@@ -367,12 +368,24 @@ def reward_range(definition: Definition, bound: Mapping[str, Bound]) -> Interval
     return min([low, *rewards]), max([high, *rewards])
 
 
-def _contribution(part: ProfilePart, bound: Mapping[str, Bound]) -> Interval:
+def _contribution(
+    part: ProfilePart, definition: Definition, bound: Mapping[str, Bound]
+) -> Interval:
     """The range of weight times shaped reward; it includes 0 where the part may be left out."""
-    ranges = [bound[name].range for name in part.asked]
-    ends = [part.weight * part.shaped(end) for one in ranges for end in one]
-    if part.when or part.only_if.words or part.optional:
+    factors = [one for one in definition.parts if one.name in part.times]
+    ends = [part.weight]
+    for one in (part, *factors):
+        products = [end * other for end in ends for other in _shaped_range(one, bound)]
+        ends = [min(products), max(products)]
+    routed = {route.component for route in definition.routes}
+    is_sure = not part.optional and not any(one.name in routed for one in factors)
+    if not is_sure or any(one.when or one.only_if.words for one in (part, *factors)):
         ends.append(0.0)
+    return min(ends), max(ends)
+
+
+def _shaped_range(part: ProfilePart, bound: Mapping[str, Bound]) -> Interval:
+    ends = [part.shaped(end) for name in part.asked for end in bound[name].range]
     return min(ends), max(ends)
 
 

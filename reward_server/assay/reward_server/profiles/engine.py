@@ -302,7 +302,7 @@ class _Report:
         if part.when is None:
             return True
         other = self.judged.get(part.when.component)
-        return other is not None and part.when.holds(other.verdict)
+        return other is not None and part.when.holds(other.verdict, other.reward)
 
     def add_part(self, part: ProfilePart, judgement: Judgement) -> None:
         self.judged[part.name] = judgement
@@ -365,11 +365,18 @@ class _Report:
 
     def _part_components(self) -> list[Component]:
         found: list[Component] = []
+        shaped = {
+            part.name: part.shaped(self.judged[part.name].reward)
+            for part in self.definition.parts
+            if part.name in self.judged
+        }
         for part in self.definition.parts:
             if part.name not in self.judged:
                 continue
             reward = self.judged[part.name].reward
-            found.append(Component(part.name, part.shaped(reward), part.weight))
+            if all(factor in shaped for factor in part.times):
+                score = math.prod((shaped[part.name], *(shaped[one] for one in part.times)))
+                found.append(Component(part.name, score, part.weight))
             if part.is_shaped:
                 found.append(Component(f"{part.name}-raw", reward, 0.0))
         return found

@@ -60,20 +60,24 @@ def _carries(item: VerifierItem, word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Which verdict another part must have got.
+    """Which verdict another part must have got, or how much reward.
 
     Attributes:
         component: the other part, a component or a gate with a verifier.
         verdicts: the verdicts that are meant.
         negated: any verdict but these.
+        at_least: the least reward of the other part's verifier; None for any.
     """
 
     component: str
-    verdicts: frozenset[str]
+    verdicts: frozenset[str] = frozenset()
     negated: bool = False
+    at_least: float | None = None
 
-    def holds(self, verdict: str) -> bool:
-        """Whether that verdict is one of those meant."""
+    def holds(self, verdict: str, reward: float) -> bool:
+        """Whether that verdict is one of those meant, or that reward is enough."""
+        if self.at_least is not None:
+            return reward >= self.at_least
         return (verdict in self.verdicts) != self.negated
 
 
@@ -155,6 +159,8 @@ class AppealRule:
 class ProfilePart:
     """One component: it adds weight * clip(scale * reward + offset) of its verifier's reward.
 
+    Where it has factors, that is multiplied by their own shaped rewards, without their weights.
+
     Attributes:
         name: kebab-case, unique among the parts of the profile.
         member: the verifier.
@@ -166,6 +172,7 @@ class ProfilePart:
         only_if: what the item must carry.
         optional: its fault leaves it out, and the whole is still judged; only with weight 0.
         appeal: when a second verifier is asked; None for never.
+        times: components that it is multiplied by; left out where one of them is.
     """
 
     name: str
@@ -178,6 +185,7 @@ class ProfilePart:
     only_if: Condition = Condition()
     optional: bool = False
     appeal: AppealRule | None = None
+    times: tuple[str, ...] = ()
 
     @property
     def second(self) -> str:
@@ -192,10 +200,11 @@ class ProfilePart:
     @property
     def is_shaped(self) -> bool:
         """Whether its score differs from the verifier's reward."""
-        return self.scale != 1.0 or self.offset != 0.0 or self.clip is not None
+        is_moved = self.scale != 1.0 or self.offset != 0.0 or self.clip is not None
+        return is_moved or bool(self.times)
 
     def shaped(self, reward: float) -> float:
-        """The score that is weighted."""
+        """The score that is weighted, before its factors."""
         value = self.scale * reward + self.offset
         return self.clip(value) if self.clip else value
 

@@ -58,7 +58,7 @@ _GATE_KEYS = (
 )
 _PART_KEYS = (
     *("name", "verifier", "parameters", "weight", "scale", "offset", "clip"),
-    *("when", "only_if", "optional", "appeal"),
+    *("when", "only_if", "optional", "appeal", "times"),
 )
 _SAMPLE_KEYS = (
     *("response", "verdict", "reference", "data", "anchor", "prompt"),
@@ -164,12 +164,30 @@ def _check_references(
                 f"component {part.name!r}: 'when' refers to {part.when.component!r}, which is no "
                 f"part of this profile{guess(part.when.component, judged)}"
             )
+    _check_factors(table, parts)
     for number, route in enumerate(routes, start=1):
         if route.component not in components:
             raise table.error(
                 f"route number {number}: no component is named {route.component!r}"
                 f"{guess(route.component, components)}"
             )
+
+
+def _check_factors(table: TomlTable, parts: tuple[ProfilePart, ...]) -> None:
+    by_name = {part.name: part for part in parts}
+    for part in parts:
+        for factor in part.times:
+            place = f"component {part.name!r}: 'times'"
+            if factor not in by_name:
+                raise table.error(
+                    f"{place} names {factor!r}, which is no component{guess(factor, by_name)}"
+                )
+            if factor == part.name or part.times.count(factor) > 1:
+                raise table.error(f"{place} names each other component once, and not itself")
+            if by_name[factor].optional:
+                raise table.error(
+                    f"{place} names {factor!r}, which is 'optional': a factor must be judged"
+                )
 
 
 def _check_appeals(
@@ -285,7 +303,10 @@ def _part(table: TomlTable) -> ProfilePart:
         _condition(table, "only_if"),
         table.flag("optional", default=False),
         _appeal(table),
+        table.texts("times"),
     )
+    if part.optional and part.times:
+        raise table.error("'times' is for components that must be judged: leave out 'optional'")
     if part.optional and part.appeal:
         raise table.error("'appeal' is for components that must be judged: leave out 'optional'")
     if part.optional and part.weight:
@@ -318,12 +339,13 @@ def _when(table: TomlTable) -> When | None:
     if not table.has("when"):
         return None
     inner = TomlTable(table.take("when"), f"{table.where}, 'when'")
-    inner.only("component", "is", "is_not")
+    inner.only("component", "is", "is_not", "at_least")
     component = inner.required("component", inner.text("component", None))
     wanted, unwanted = inner.texts("is"), inner.texts("is_not")
-    if bool(wanted) == bool(unwanted):
-        raise inner.error("needs either 'is' or 'is_not', with verdicts")
-    return When(component, frozenset(wanted or unwanted), negated=bool(unwanted))
+    least = inner.number("at_least", None)
+    if bool(wanted) + bool(unwanted) + (least is not None) != 1:
+        raise inner.error("needs either 'is' or 'is_not', with verdicts, or 'at_least'")
+    return When(component, frozenset(wanted or unwanted), bool(unwanted), least)
 
 
 def _condition(table: TomlTable, key: str) -> Condition:

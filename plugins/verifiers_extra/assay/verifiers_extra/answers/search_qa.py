@@ -16,6 +16,9 @@ a partial `f1` stands for the 1 and is never worth less than a wrong answer:
 | answer wrong | `structured`, + `retrieved` where a tool's text holds a reference | `answered` |
 | no answer | | 0 |
 
+The measures `answered`, `structure` and `retrieval` reward one of these alone, for profiles that
+weigh them.
+
 **Whose text it is.** Only a dialogue tells. There a policy that writes `<information>` itself has a
 wrong structure and no find. With one text `retrieved` is a fault, unless `trusted` says that the
 rollout loop stops the policy at the end of a query and removes such marks from what it writes. An
@@ -74,6 +77,7 @@ from assay.verifiers_extra.answers.rollouts import KINDS, Kind, SearchRollout, r
 
 _MOST_ANSWERS = 10
 _GLANCE_CHARS = 65_536
+_SIGNS = ("answered", "structure", "retrieval")
 
 
 def _glance(item: VerifierItem, **parameters: object) -> Judgement | None:
@@ -105,9 +109,10 @@ def search_qa(
     *,
     tags: Annotated[str, OneOf(tuple(KINDS)), "The format of the rollout."] = "search-r1",
     measure: Annotated[
-        Literal["em", "subem", "f1"],
+        Literal["em", "subem", "f1", "answered", "structure", "retrieval"],
         "em: equal after normalisation; subem: the answer holds the reference's words in a row; "
-        "f1: overlap of words.",
+        "f1: overlap of words; or 1 for nothing but an answer in its tags (answered), a right "
+        "structure, or a tool's text that holds a reference (retrieval).",
     ] = "em",
     structured: Annotated[
         float,
@@ -147,19 +152,23 @@ def _judged(item: VerifierItem, settings: _Settings) -> Judgement:
     references = [answer_words(text) for text in usable_answers(item)]
     kind = KINDS[settings.tags]
     rollout = read(item.candidate, kind, opened=settings.opened)
-    if settings.retrieved and not rollout.is_split and not settings.trusted:
+    paid = "'retrieved'" if settings.retrieved else ""
+    paid = paid or ("the measure 'retrieval'" if settings.measure == "retrieval" else "")
+    if paid and not rollout.is_split and not settings.trusted:
         raise Unjudgeable(
             INVALID_PARAMETER,
-            "'retrieved' needs the rollout as turns, which say what tools wrote; or set 'trusted' "
+            f"{paid} needs the rollout as turns, which say what tools wrote; or set 'trusted' "
             "where the rollout loop keeps the policy from writing it",
         )
     answer = _answer(rollout, kind)
     score = 0.0
-    if answer is not None:
+    if answer is not None and settings.measure not in _SIGNS:
         words = answer_words(answer)
         score = max(measured(words, gold, settings.measure)[0] for gold in references)
     is_good = not rollout.trouble and (answer is not None or not kind.boxed)
     hit = any(_holds(text, references) for text in rollout.found)
+    if settings.measure in _SIGNS:
+        return _sign(settings.measure, (answer is not None, is_good, hit), rollout)
     wrong = settings.answered if answer is not None else 0.0
     if is_good:
         wrong = settings.structured + (settings.retrieved if hit else 0.0)
@@ -179,6 +188,17 @@ def _judged(item: VerifierItem, settings: _Settings) -> Judgement:
         ),
         extracted_answer=None if answer is None else shown(answer),
         explanation=f"{why}; {rollout.trouble or 'the structure is right'}",
+        suspicions=suspicions.scan(rollout.said),
+    )
+
+
+def _sign(measure: str, held: tuple[bool, bool, bool], rollout: SearchRollout) -> Judgement:
+    """Whether a rollout has one thing, whatever it answers."""
+    has = held[_SIGNS.index(measure)]
+    return Judgement.composed(
+        "correct" if has else "incorrect",
+        (Component(measure, float(has)),),
+        explanation=f"{measure}: {has}; {rollout.trouble or 'the structure is right'}",
         suspicions=suspicions.scan(rollout.said),
     )
 

@@ -126,7 +126,8 @@ class JudgeVerifier(
         self, item: VerifierItem
     ) -> tuple[tuple[JudgeSettings, Ensemble | None], JudgeItem]:
         """See `OneByOne.question`."""
-        asking.refuse_data(item)
+        if item.parameters["against"] not in ("prompt", "rubric"):  # they show no reference
+            asking.refuse_data(item)
         kind, text = _against(item)
         question = JudgeItem(
             asking.prompt_of(item),

@@ -1,0 +1,1 @@
+"""Verifiers of documents: tables, data of charts and outlines, by their structure."""

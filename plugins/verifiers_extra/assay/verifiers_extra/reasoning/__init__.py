@@ -1,0 +1,1 @@
+"""Verifiers of reasoning: chains of facts, plans, sub-questions, and questions that are made."""
