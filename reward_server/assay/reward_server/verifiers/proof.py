@@ -141,6 +141,7 @@ class ProofVerifier(RunnerVerifier):
     """Has proofs checked; see `RunnerVerifier`."""
 
     runner = "proof_runner.py"
+    modules = ("commands",)
 
     @property
     def spec(self) -> VerifierSpec:

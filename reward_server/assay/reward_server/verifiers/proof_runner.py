@@ -16,89 +16,22 @@ it, and the statement from them all, each within a bound of Z3's own steps.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.reward_server.verifiers.commands import SHOWN, Clock, Ran, Trouble
+
 Write = Callable[[dict[str, Any]], object]
 
-TOOLS = {"coq": "coqc", "lean": "lean", "smt": "z3"}
 MAX_TERMS = 200
 MAX_TOKENS = 200_000
 MAX_DEPTH = 200
-_SHOWN = 600
-
-
-class Trouble(Exception):
-    """A step failed; says why."""
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A process that has ended; `code` is None where its time ran out."""
-
-    code: int | None
-    out: str
-    err: str
-
-    @property
-    def words(self) -> str:
-        """What it said last."""
-        return (self.err.strip() or self.out.strip())[-_SHOWN:]
-
-
-class Clock:
-    """The seconds that the processes of one side have together."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end_s = time.monotonic() + seconds
-        self._seconds = seconds
-
-    def run(self, argv: list[str], folder: Path) -> Ran:
-        """Runs a command; whatever it started ends with it."""
-        ran = run(argv, folder, max(0.1, self._end_s - time.monotonic()))
-        if ran.code is None:
-            raise Trouble(f"it takes more than {self._seconds:g} s")
-        return ran
-
-
-def run(argv: list[str], folder: Path, seconds: float) -> Ran:
-    """Runs a command in a folder, in a process group of its own."""
-    process = subprocess.Popen(  # noqa: S603 - a command of ours on files of ours
-        argv,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(folder),
-            "OCAMLFIND_CONF": str(folder / "findlib.conf"),
-            "LEAN_PATH": os.pathsep.join(filter(None, (str(folder), os.environ.get("LEAN_PATH")))),
-        },
-    )
-    try:
-        out, err = process.communicate(timeout=seconds)
-        code: int | None = process.returncode
-    except subprocess.TimeoutExpired:
-        out, err, code = b"", b"", None
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    if code is None:
-        process.communicate()
-    return Ran(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
 def refused(text: str, patterns: str) -> str:
@@ -172,7 +105,7 @@ class Coq:
         said = self._compile(clock, self.check, text).out
         head = f"{self.check}\n     : {self.given}.statement\n"
         if not said.startswith(head):
-            raise Trouble(f"the check says {said[:_SHOWN]!r}")
+            raise Trouble(f"the check says {said[:SHOWN]!r}")
         lines = said.removeprefix(head).splitlines()
         if lines == ["Closed under the global context"]:
             return []
@@ -253,7 +186,7 @@ class Lean:
         if free == [self.check] and not standing:
             return []
         if free or len(standing) != 1 or standing[0][0] != self.check:
-            raise Trouble(f"the check says {said[:_SHOWN]!r}")
+            raise Trouble(f"the check says {said[:SHOWN]!r}")
         return [name.strip() for name in standing[0][1].split(",")]
 
     def shown(self, axiom: str) -> str:
@@ -264,7 +197,7 @@ class Lean:
         (self._folder / f"{name}.lean").write_text(text, "utf-8", "replace")
         ran = clock.run(["lean", "-o", f"{name}.olean", f"{name}.lean"], self._folder)
         if ran.code != 0 or not (self._folder / f"{name}.olean").is_file():
-            raise Trouble(ran.out.strip()[-_SHOWN:] or ran.words or f"lean ended with {ran.code}")
+            raise Trouble(ran.out.strip()[-SHOWN:] or ran.words or f"lean ended with {ran.code}")
         return ran
 
 
@@ -404,7 +337,7 @@ class Smt:
         ran = clock.run(["z3", "-smt2", *filter(None, (effort,)), "ask.smt2"], self._folder)
         said = ran.out.strip()
         if ran.code != 0 or said not in (("",) if only_reads else ("sat", "unsat", "unknown")):
-            raise Trouble(f"Z3 cannot read it: {said[:_SHOWN]}")
+            raise Trouble(f"Z3 cannot read it: {said[:SHOWN]}")
         return said
 
 
@@ -428,13 +361,13 @@ def work(task: dict[str, Any], write: Write, folder: Path) -> None:
     try:
         system.state(Clock(task["seconds"]))
     except Trouble as trouble:
-        write({"gold": {"trouble": str(trouble)[:_SHOWN], "step": "statement"}})
+        write({"gold": {"trouble": str(trouble)[:SHOWN], "step": "statement"}})
         return
     write({"gold": {"step": "done"}})
     try:
         write({"candidate": _judge(system, task, folder)})
     except Trouble as trouble:
-        write({"candidate": {"trouble": str(trouble)[:_SHOWN]}})
+        write({"candidate": {"trouble": str(trouble)[:SHOWN]}})
 
 
 def _judge(system: Coq | Lean | Smt, task: dict[str, Any], folder: Path) -> dict[str, Any]:

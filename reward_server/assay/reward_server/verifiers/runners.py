@@ -20,6 +20,7 @@ from assay.clients.execution import (
     ExecutionJob,
     Limits,
     Program,
+    SourceFile,
 )
 from assay.clients.types import Fault as ClientFault
 from assay.reward_server.domain import (
@@ -36,6 +37,7 @@ from assay.reward_server.domain import (
 )
 
 SHOWN_CHARS = 4_000
+_PACKAGE = "assay.reward_server.verifiers"
 _OWN_LIMITS = ("cpu-time-limit", "wall-time-limit", "memory-limit", "output-limit")
 
 Task = dict[str, JsonValue]
@@ -50,11 +52,19 @@ class RunnerVerifier(RemoteVerifier):
 
     runner: ClassVar[str]
     """The program's file, beside this one."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    """What it imports of this folder; sent along."""
 
     def __init__(self, client: AsyncExecutionClient) -> None:
         self._client = client
-        folder = importlib.resources.files("assay.reward_server.verifiers")
-        self._program = Program("python", folder.joinpath(self.runner).read_text("utf-8"))
+        folder = importlib.resources.files(_PACKAGE)
+        source = folder.joinpath(self.runner).read_text("utf-8")
+        files = [
+            SourceFile(f"{name}.py", folder.joinpath(f"{name}.py").read_bytes())
+            for name in self.modules
+        ]
+        # The sandbox has no package of ours: the modules lie beside the program.
+        self._program = Program("python", source.replace(f"from {_PACKAGE}.", "from "), files)
 
     @abstractmethod
     def task_of(self, item: VerifierItem) -> Task | Judgement:
