@@ -1,4 +1,4 @@
-"""Commands that a program of ours starts in the sandbox: bounded in time, ended with their children.
+"""Commands that a program of ours starts in the sandbox: bounded in time, children included.
 
 It is sent along with the `*_runner.py` that imports it; standard library only.
 """
@@ -19,6 +19,10 @@ SHOWN = 600
 
 class Trouble(Exception):
     """A step failed; says why."""
+
+
+class Late(Trouble):
+    """A step took too long."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Clock:
         """Runs a command; whatever it started ends with it."""
         ran = run(argv, folder, max(0.1, self._end_s - time.monotonic()))
         if ran.code is None:
-            raise Trouble(f"it takes more than {self._seconds:g} s")
+            raise Late(f"it takes more than {self._seconds:g} s")
         return ran
 
 
@@ -62,6 +66,7 @@ def run(argv: list[str], folder: Path, seconds: float) -> Ran:
         env={
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(folder),
+            "TMPDIR": str(folder),
             "OCAMLFIND_CONF": str(folder / "findlib.conf"),
             "LEAN_PATH": os.pathsep.join(filter(None, (str(folder), os.environ.get("LEAN_PATH")))),
         },
