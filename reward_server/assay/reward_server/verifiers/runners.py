@@ -38,7 +38,7 @@ from assay.reward_server.domain import (
 
 SHOWN_CHARS = 4_000
 _PACKAGE = "assay.reward_server.verifiers"
-_OWN_LIMITS = ("cpu-time-limit", "wall-time-limit", "memory-limit", "output-limit")
+OWN_LIMITS = ("cpu-time-limit", "wall-time-limit", "memory-limit", "output-limit")
 
 Task = dict[str, JsonValue]
 
@@ -137,7 +137,7 @@ def without_gold(execution: Execution, name: str, what: str) -> Fault:
         name: the verifier's.
         what: of the reference, for the message.
     """
-    if execution.end in _OWN_LIMITS:
+    if execution.end in OWN_LIMITS:
         return Fault(UNUSABLE_REFERENCE, f"{what} ran into the {execution.end}")
     text = f"the program of {name} ended with {execution.end} {execution.exit_code}"
     return Fault(VERIFIER_FAILED, f"{text}: {execution.stderr.text.strip()[-300:]}")

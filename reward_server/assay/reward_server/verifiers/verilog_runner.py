@@ -2,14 +2,14 @@
 
 The server never imports this module; it sends its text as a program, with the task as JSON on
 stdin. It writes one JSON object per line: `{"gold": ...}` when the reference has been read, then
-`{"candidate": ...}`, whose "evidence" is "proof", "bounded" or "simulated".
+`{"candidate": ...}`, whose "evidence" is "proof", "bounded", "simulated" or "both" of the last.
 
 By Yosys: each module is read in a process of its own and becomes a netlist without names or texts
 of the other's, clocks as inputs (`clk2fflogic`), loops refused; a SAT solver then looks for inputs
-on which a defined output of the reference differs, from the first step on, and proves by induction
-that there are none. Verdicts are exit codes. What the solver does not prove is simulated too, by Icarus
-Verilog: each module in a process of its own, random inputs from a secret seed, outputs compared
-here. Without Yosys all is simulated.
+on which a defined output of the reference differs, and proves by induction that there are none.
+Verdicts are exit codes. What the solver does not prove is simulated too, by Icarus Verilog: each
+module in a process of its own, random inputs from a secret seed, outputs compared here. Without
+Yosys all is simulated.
 """
 
 from __future__ import annotations
@@ -401,7 +401,7 @@ class _Judge:
             found = first_difference(printed, self._simulate("gate", Clock(seconds)))
         except Late:
             return {"trouble": "its simulation does not end"}
-        return {"trouble": found, "evidence": evidence or "simulated"}
+        return {"trouble": found, "evidence": "both" if evidence else "simulated"}
 
     def _simulate(self, name: str, clock: Clock) -> list[str]:
         task = self._task
