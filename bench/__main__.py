@@ -76,6 +76,7 @@ BENCHES = {
     "appeal": "appeal",
     "reliability": "reliability",
     "canary": "canary",
+    "proofs": "proofs",
     "trainer-noise": "trainer_noise",
     "eval-suites": "eval_suites",
 }
