@@ -42,6 +42,7 @@ from assay.reward_server.verifiers.verilog_runner import (
     ports_of,
     refused,
     start,
+    wiring_trouble,
     without_comments,
 )
 from checkers_support import CIRCUITS, accepted, compare, needs
@@ -187,6 +188,34 @@ def test_what_is_taken_out_hides_no_system_call(text: str) -> None:
     assert ("$" in shown) is ("$" in code)
 
 
+def test_a_netlist_that_would_bend_the_question_is_refused() -> None:
+    """Without a tool: what Yosys writes, with one thing changed."""
+
+    def netlist(kind: str = "$and", y: object = 4, a: object = 2) -> dict[str, Any]:
+        cell = {
+            "type": kind,
+            "port_directions": {"A": "input", "B": "input", "Y": "output"},
+            "connections": {"A": [2], "B": [3], "Y": [y]},
+        }
+        ports = {"a": ("input", a), "b": ("input", 3), "y": ("output", 4)}
+        return {
+            "ports": {
+                name: {"direction": way, "bits": [bit]} for name, (way, bit) in ports.items()
+            },
+            "cells": {"c": cell},
+        }
+
+    assert not wiring_trouble(netlist())
+    for changed in (
+        netlist("gold"), netlist("$anyconst"), netlist("$assume"), netlist("$assert"),
+        netlist(y="1"), netlist(y="x"), netlist(y=2), netlist(a="1"), netlist(a=3),
+    ):  # fmt: skip
+        assert wiring_trouble(changed)
+    both = netlist()
+    both["cells"]["d"] = both["cells"]["c"]
+    assert "twice" in wiring_trouble(both)
+
+
 def test_clocks_and_resets_are_told_from_data() -> None:
     text = "always @(posedge clk or negedge arst_n) x; always @(posedge strobe) y;"
     names = ("clk", "arst_n", "strobe", "sync_reset", "d", "preset", "clear_b", "reset")
@@ -198,9 +227,9 @@ def test_clocks_and_resets_are_told_from_data() -> None:
         "reset": "1'b1",
     }  # fmt: skip
     assert pins_of(ports, "assign x = clk & reset;") == verilog_runner.Pins((), {})
-    assert "in_arst_n(go ? arst_n : 1'b0)" in start(ports, pins)
-    assert "in_clk(go ? clk : n[0])" in start(ports, pins)
-    assert ".in_d(d)" in start(ports, pins)
+    assert "in_arst_n(go ? arst_n : 1'b0)" in start(ports, pins, "t", "m")
+    assert "in_clk(go ? clk : n[0])" in start(ports, pins, "t", "m")
+    assert ".in_d(d)" in start(ports, pins, "t", "m")
     assert bench(ports, pins, "top", 9, 3) != bench(ports, pins, "top", 9, 4)
 
 

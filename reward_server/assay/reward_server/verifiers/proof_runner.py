@@ -374,9 +374,9 @@ def _judge(system: Coq | Lean | Smt, task: dict[str, Any], folder: Path) -> dict
     word = refused(task["proof"], system.refused) if system.refused else ""
     if word:
         return {"trouble": f"a proof may not use {word[:40]!r}", "refused": True}
-    clock, ours = Clock(task["seconds"]), _hashes(folder)
+    clock, ours = Clock(task["seconds"]), _hashes(folder, task["nonce"])
     system.prove(clock)
-    if any(_hashes(folder).get(name) != value for name, value in ours.items()):
+    if any(_hashes(folder, task["nonce"]).get(name) != value for name, value in ours.items()):
         return {"trouble": "the proof has changed files of the check", "refused": True}
     foreign = [name for name in system.stands_on(clock) if name not in task["axioms"]]
     if foreign:
@@ -385,12 +385,12 @@ def _judge(system: Coq | Lean | Smt, task: dict[str, Any], folder: Path) -> dict
     return {"trouble": ""}
 
 
-def _hashes(folder: Path) -> dict[str, str]:
-    """Of the files that the check reads again; Z3's are written anew for each question."""
+def _hashes(folder: Path, nonce: str) -> dict[str, str]:
+    """Of the files that the check reads again."""
     return {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.iterdir()
-        if path.is_file() and path.suffix != ".smt2"
+        if path.is_file() and nonce in path.name
     }
 
 

@@ -150,30 +150,36 @@ class Yosys:
     def __init__(self, folder: Path, top: str, initial: str, steps: int, solver_s: int) -> None:
         self._folder, self._top, self._steps = folder, top, steps
         self._initial, self._solver_s = initial, solver_s
+        self._secret = f"{random.SystemRandom().getrandbits(64):x}"
 
     def read(self, text: str, name: str, clock: Clock) -> list[Port]:
-        """Reads a module, writes its netlist, and says which ports it has."""
-        source = self._folder / f"{name}.v"
+        """Reads a module ("gold" or "gate"), writes its netlist, and says which ports it has."""
+        source, name = self._folder / f"{name}.v", self._named(name)
         source.write_text(text, "utf-8", "replace")
         script = (
-            f"read_verilog -sv -noassert -noassume {name}.v; hierarchy -check -top {self._top}; "
-            "proc; flatten; memory; opt_clean; "
-            f"rename {self._top} {name}; write_json {name}.json; clk2fflogic; opt_clean; "
+            f"read_verilog -sv -noassert -noassume {source.name}; "
+            f"hierarchy -check -top {self._top}; proc; flatten; rename {self._top} {name}; "
+            f"write_json {name}.json; memory; opt_clean; clk2fflogic; opt_clean; "
             "design -save whole; techmap; opt_clean; scc -expect 0; design -load whole; "
-            f"opt -fast; write_rtlil {name}.il"
+            f"opt -fast; select {name}; write_rtlil -selected {name}.il"
         )
         try:
             self._run(script, clock)
         finally:
             source.unlink()
         document = json.loads((self._folder / f"{name}.json").read_text("utf-8"))
-        ports = document["modules"][name]["ports"]
-        if any(value["direction"] == "inout" for value in ports.values()):
-            raise Trouble("it has a port that is both input and output")
+        module = document["modules"][name]
+        trouble = wiring_trouble(module)
+        if trouble:
+            raise Trouble(trouble)
         return [
             Port(port, value["direction"] == "input", len(value["bits"]))
-            for port, value in ports.items()
+            for port, value in module["ports"].items()
         ]
+
+    def _named(self, name: str) -> str:
+        """A name that no module of the response can have."""
+        return f"{name}_{self._secret}"
 
     def undefined(self, ports: Sequence[Port], clock: Clock) -> str:
         """The first output of the reference that is never defined; empty for none."""
@@ -181,9 +187,10 @@ class Yosys:
             if port.is_input:
                 continue
             value = f"{port.bits}'b{'x' * port.bits}"
-            script = f"read_rtlil gold.il; {self._sat('-falsify-no-timeout', base=True)}"
+            gold = self._named("gold")
+            script = f"read_rtlil {gold}.il; {self._sat('-falsify-no-timeout', base=True)}"
             try:
-                self._run(f"{script} -prove-x {port.name} {value} gold", clock)
+                self._run(f"{script} -prove-x {port.name} {value} {gold}", clock)
             except Trouble as trouble:
                 if "proof did succeed" in str(trouble) or "empty selection" in str(trouble):
                     return port.name
@@ -196,13 +203,15 @@ class Yosys:
         Raises:
             Trouble: they differ.
         """
-        (self._folder / "start.v").write_text(start(ports, pins), "utf-8")
+        gold, gate, top = self._named("gold"), self._named("gate"), self._named("start")
+        miter = self._named("miter")
+        (self._folder / "start.v").write_text(start(ports, pins, top, miter), "utf-8")
         both = (
-            "read_rtlil gold.il; read_rtlil gate.il; read_verilog -sv start.v; "
-            "miter -equiv -ignore_gold_x -flatten gold gate miter; hierarchy -top start; "
+            f"read_rtlil {gold}.il; read_rtlil {gate}.il; read_verilog -sv start.v; "
+            f"miter -equiv -ignore_gold_x -flatten {gold} {gate} {miter}; hierarchy -top {top}; "
             "proc; flatten; opt -fast; "
         )
-        prove = "-prove trigger 0 start"
+        prove = f"-prove trigger 0 {top}"
         try:
             self._run(f"{both}{self._sat('-verify', base=True)} {prove}", Clock(seconds))
         except Late:
@@ -233,7 +242,34 @@ class Yosys:
             raise Trouble(ran.words or f"yosys ended with {ran.code}")
 
 
-def start(ports: Sequence[Port], pins: Pins) -> str:
+def wiring_trouble(module: dict[str, Any]) -> str:
+    """What of a flat netlist would bend the question; empty for nothing.
+
+    An input that is driven from inside, or tied to another, is an input of the reference too, and a
+    wire of two drivers is an equation that forbids inputs: both would make a proof of nothing.
+
+    Args:
+        module: as Yosys' write_json has it.
+    """
+    inputs: list[object] = []
+    for port in module["ports"].values():
+        if port["direction"] == "inout":
+            return "it has a port that is both input and output"
+        if port["direction"] == "input":
+            inputs += port["bits"]
+    driven = list(inputs)
+    for cell in module["cells"].values():
+        if not cell["type"].startswith("$") or cell["type"][1:].startswith(("any", "all", "ass")):
+            return f"it holds a cell {cell['type'][:40]} without a body"
+        for port, direction in cell["port_directions"].items():
+            if direction != "input":
+                driven += cell["connections"][port]
+    if not all(isinstance(bit, int) for bit in driven) or len(set(driven)) != len(driven):
+        return "it drives an input, or one wire twice"
+    return ""
+
+
+def start(ports: Sequence[Port], pins: Pins, top: str, miter: str) -> str:
     """A module around both that holds the resets for the first two cycles of the clocks."""
     free = [f"input [{port.bits - 1}:0] {port.name}" for port in ports if port.is_input]
     links = [".trigger(trigger)"]
@@ -243,9 +279,9 @@ def start(ports: Sequence[Port], pins: Pins) -> str:
             value = port.name if held is None or not pins.resets else f"go ? {port.name} : {held}"
             links.append(f".in_{port.name}({value})")
     return (
-        f"module start({', '.join([*free, 'output trigger'])});\n"
+        f"module {top}({', '.join([*free, 'output trigger'])});\n"
         "(* gclk *) wire tick;\nreg [2:0] n = 0;\nwire go = n == 4;\n"
-        f"always @(posedge tick) if (!go) n <= n + 1;\nmiter m({', '.join(links)});\nendmodule\n"
+        f"always @(posedge tick) if (!go) n <= n + 1;\n{miter} m({', '.join(links)});\nendmodule\n"
     )
 
 
