@@ -53,6 +53,7 @@ BENCHES = {
     "appeal": "appeal",
     "reliability": "reliability",
     "canary": "canary",
+    "proofs": "proofs",
     "eval-suites": "eval_suites",
 }
 TAKE_OPTIONS = (

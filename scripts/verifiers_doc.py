@@ -32,9 +32,7 @@ from assay.reward_server.domain import (
 from assay.reward_server.profiles import Profile, load_profiles
 from assay.reward_server.registry import COMPOSITES, FAMILIES, Registry, plug_ins
 from assay.reward_server.reliability import load_reliability
-from assay.reward_server.verifiers import judges
-from assay.reward_server.verifiers.code import CodeVerifier
-from assay.reward_server.verifiers.sql import SqlVerifier
+from assay.reward_server.verifiers import judges, sandboxed
 
 FOLDER = written.ROOT / "docs" / "use" / "verifiers"
 _PROFILES = "shipped-profiles"
@@ -113,7 +111,7 @@ def asking_verifiers() -> dict[str, list[Verifier]]:
     """Verifiers that ask others or another service; nothing is asked of them here."""
     sandbox, genrm = cast("AsyncExecutionClient", None), cast("AsyncJudgeClient", None)
     return {
-        "sandbox": [CodeVerifier(sandbox), SqlVerifier(sandbox)],
+        "sandbox": [make(sandbox) for make in sandboxed.VERIFIERS],
         "models": [make(genrm) for make in judges.VERIFIERS],
         "composites": [compose(lambda _: None) for compose in COMPOSITES],
     }

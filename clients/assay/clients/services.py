@@ -71,7 +71,8 @@ _EXTRAS = {
 }
 """Those whose library an extra of that package brings: the extra, and the library's module."""
 ASKED_SERVICES: Mapping[str, str] = {
-    **dict.fromkeys(("code", "sql", "text-to-sql"), "sandbox"),
+    **dict.fromkeys(("code", "sql", "text-to-sql", "proof", "theorem-proving"), "sandbox"),
+    **dict.fromkeys(("verilog", "verilog-equivalence"), "sandbox"),
     **dict.fromkeys(("judge", "judge-attempt", "judge-refusal", "judge-pairwise"), "genrm"),
     **dict.fromkeys(("judge-group", "rubric", "reward-model", "prm"), "genrm"),
 }

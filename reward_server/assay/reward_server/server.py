@@ -27,9 +27,7 @@ from assay.reward_server.registry import RegistryError, load_registry
 from assay.reward_server.renewal import Renewal, read_with_renewal
 from assay.reward_server.scorer import RewardScorer
 from assay.reward_server.service import reward_service
-from assay.reward_server.verifiers import judges
-from assay.reward_server.verifiers.code import CodeVerifier
-from assay.reward_server.verifiers.sql import SqlVerifier
+from assay.reward_server.verifiers import judges, sandboxed
 
 _ONE_BY_ONE = replace(BETWEEN_SERVICES, max_concurrent_calls=1024)
 
@@ -192,7 +190,7 @@ def _services(config: ServerConfig) -> _Services:
 def _remote(services: _Services) -> list[Verifier]:
     found: list[Verifier] = []
     if services.sandbox is not None:
-        found += [CodeVerifier(services.sandbox), SqlVerifier(services.sandbox)]
+        found += [make(services.sandbox) for make in sandboxed.VERIFIERS]
     if services.genrm is not None:
         found += [make(services.genrm) for make in judges.VERIFIERS]
     return found

@@ -37,6 +37,9 @@ _TAGS = {
     "scala": {"scala", "sc"},
     "kotlin": {"kotlin", "kt", "kts"},
     "verilog": {"verilog", "systemverilog", "v", "sv"},
+    "coq": {"coq", "rocq", "gallina", "v"},
+    "lean": {"lean", "lean4"},
+    "smt": {"smt", "smt2", "smtlib", "smtlib2", "smt-lib", "z3"},
 }
 _MAX_BARE_CHARS = 20_000
 _STATEMENTS = (

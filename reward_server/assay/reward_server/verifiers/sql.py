@@ -39,23 +39,12 @@ hand.
 
 from __future__ import annotations
 
-import importlib.resources
-import json
 import re
-from collections.abc import Sequence
 
-from assay.clients.execution import (
-    AsyncExecutionClient,
-    Execution,
-    ExecutionJob,
-    Limits,
-    Program,
-)
-from assay.clients.types import Fault as ClientFault
+from assay.clients.execution import Execution, Limits
 from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
-    VERIFIER_FAILED,
     Candidate,
     Component,
     Fault,
@@ -63,22 +52,27 @@ from assay.reward_server.domain import (
     Judgement,
     Outcome,
     ParameterSpec,
-    RemoteOutcome,
-    RemoteVerifier,
     Unjudgeable,
     VerifierExample,
     VerifierItem,
     VerifierSpec,
 )
 from assay.reward_server.verifiers import code_text
+from assay.reward_server.verifiers.runners import (
+    SHOWN_CHARS,
+    RunnerVerifier,
+    Task,
+    lines_of,
+    one_line,
+    unusable,
+    without_gold,
+)
 
 MAX_SETUPS = 64
 MAX_SETUP_CHARS = 4_000_000
 MAX_QUERY_CHARS = 50_000
 _MEMORY_BYTES = 512 << 20
 _SPARE_S = 10.0
-_SHOWN_CHARS = 4_000
-_OWN_LIMITS = ("cpu-time-limit", "wall-time-limit", "memory-limit", "output-limit")
 _BARE = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
 _SKIPPED = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|([()])|\b(order)\s+by\b",
@@ -175,17 +169,10 @@ _SPEC = VerifierSpec(
 )
 
 
-class SqlVerifier(RemoteVerifier):
-    """Compares the results of queries.
+class SqlVerifier(RunnerVerifier):
+    """Compares the results of queries; see `RunnerVerifier`."""
 
-    Args:
-        client: reaches the sandbox; closed with the verifier. It may be another verifier's too.
-    """
-
-    def __init__(self, client: AsyncExecutionClient) -> None:
-        self._client = client
-        folder = importlib.resources.files("assay.reward_server.verifiers")
-        self._program = Program("python", folder.joinpath("sql_runner.py").read_text("utf-8"))
+    runner = "sql_runner.py"
 
     @property
     def spec(self) -> VerifierSpec:
@@ -201,48 +188,22 @@ class SqlVerifier(RemoteVerifier):
             VerifierExample(_example("There is no such name."), "unparsed"),
         )
 
-    async def judge_all(
-        self, items: Sequence[VerifierItem], timeout_s: float
-    ) -> list[RemoteOutcome]:
-        """Runs the queries of the items in one call; see `RemoteVerifier.judge_all`."""
-        answers: list[RemoteOutcome | None] = [None] * len(items)
-        jobs: dict[int, ExecutionJob] = {}
-        queries: dict[int, str] = {}
-        for index, item in enumerate(items):
-            try:
-                task = task_of(item)
-            except Unjudgeable as trouble:
-                answers[index] = RemoteOutcome(Fault(trouble.reason, trouble.message))
-                continue
-            if task is None:
-                answers[index] = RemoteOutcome(_judgement("unparsed", "there is no query", None))
-                continue
-            queries[index] = str(task["candidate"])
-            jobs[index] = self._job(task, str(index), item)
-        if jobs:
-            results = await self._client.execute(list(jobs.values()), timeout_s=timeout_s)
-            for index, result in zip(jobs, results, strict=True):
-                if isinstance(result, ClientFault):
-                    fault = Fault(result.reason, result.message, dict(result.metadata))
-                    answers[index] = RemoteOutcome(fault)
-                    continue
-                empty = items[index].parameters["empty_gold"] == "accept"
-                outcome = outcome_of(result, queries[index], accept_empty=empty)
-                answers[index] = RemoteOutcome(outcome, result.queue_s, result.service_s)
-        return [answer for answer in answers if answer is not None]
+    def task_of(self, item: VerifierItem) -> Task | Judgement:
+        """See `RunnerVerifier`."""
+        return task_of(item) or _judgement("unparsed", "there is no query", None)
 
-    def _job(self, task: dict[str, JsonValue], job_id: str, item: VerifierItem) -> ExecutionJob:
-        seconds = float(item.parameters["timeout_s"])  # type: ignore[arg-type]
-        wall_s = _SPARE_S + 2 * seconds
-        limits = Limits(cpu_time_s=wall_s, wall_time_s=wall_s, memory_bytes=_MEMORY_BYTES)
-        return ExecutionJob(self._program, job_id, json.dumps(task).encode(), limits)
+    def limits_of(self, item: VerifierItem) -> Limits:
+        """See `RunnerVerifier`."""
+        wall_s = _SPARE_S + 2 * float(item.parameters["timeout_s"])  # type: ignore[arg-type]
+        return Limits(cpu_time_s=wall_s, wall_time_s=wall_s, memory_bytes=_MEMORY_BYTES)
 
-    async def close(self) -> None:
-        """Closes the client."""
-        await self._client.close()
+    def outcome_of(self, execution: Execution, task: Task, item: VerifierItem) -> Outcome:
+        """See `RunnerVerifier`."""
+        empty = item.parameters["empty_gold"] == "accept"
+        return outcome_of(execution, str(task["candidate"]), accept_empty=empty)
 
 
-def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
+def task_of(item: VerifierItem) -> Task | None:
     """The task of `sql_runner`; None where the response holds no query. Pure.
 
     Raises:
@@ -258,18 +219,20 @@ def task_of(item: VerifierItem) -> dict[str, JsonValue] | None:
         )
     fields = item.document()
     if not isinstance(fields, dict):
-        raise _unusable('must be an object {"setup": "...", "query": "..."}')
+        raise unusable("sql", 'must be an object {"setup": "...", "query": "..."}')
     gold, setups = fields.get("query"), fields.get("setups", [fields.get("setup")])
     if not isinstance(gold, str) or not gold.strip():
-        raise _unusable('"query" must be the text of a query')
+        raise unusable("sql", '"query" must be the text of a query')
     if not isinstance(setups, list) or not 0 < len(setups) <= MAX_SETUPS:
-        raise _unusable(f'"setups" must be a list of 1 to {MAX_SETUPS} texts')
+        raise unusable("sql", f'"setups" must be a list of 1 to {MAX_SETUPS} texts')
     texts = [setup for setup in setups if isinstance(setup, str)]
     if len(texts) != len(setups) or sum(map(len, texts)) > MAX_SETUP_CHARS:
-        raise _unusable(f"a setup must be a text; all have at most {MAX_SETUP_CHARS} characters")
+        raise unusable(
+            "sql", f"a setup must be a text; all have at most {MAX_SETUP_CHARS} characters"
+        )
     ordered = fields.get("ordered")
     if ordered is not None and not isinstance(ordered, bool):
-        raise _unusable('"ordered" must be true or false')
+        raise unusable("sql", '"ordered" must be true or false')
     query = find_query(item.response(), str(item.parameters["extraction"]))
     if query is None:
         return None
@@ -322,7 +285,7 @@ def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outco
         query: the candidate's.
         accept_empty: a gold query may return no row on every database.
     """
-    gold, candidate = _lines(execution)
+    gold, candidate = lines_of(execution)
     trouble = _gold_trouble(execution, gold, accept_empty=accept_empty)
     if trouble is not None:
         return trouble
@@ -336,15 +299,10 @@ def outcome_of(execution: Execution, query: str, *, accept_empty: bool) -> Outco
     return _judgement("correct", "the same result on each database", query)
 
 
-def _gold_trouble(
-    execution: Execution, gold: dict[str, JsonValue] | None, *, accept_empty: bool
-) -> Fault | None:
+def _gold_trouble(execution: Execution, gold: Task | None, *, accept_empty: bool) -> Fault | None:
     """A defect of the reference or of our program; None for none."""
     if gold is None:
-        if execution.end not in _OWN_LIMITS:
-            return _broken(execution)
-        text = f"the reference's setup or query ran into the {execution.end}"
-        return Fault(UNUSABLE_REFERENCE, text)
+        return without_gold(execution, "sql", "the reference's setup or query")
     if gold.get("step") == "engine":
         return Fault(UNSUPPORTED_INPUT, f"{_NO_DUCKDB}: {gold.get('trouble')}")
     if "trouble" in gold:
@@ -367,37 +325,13 @@ def _ending(execution: Execution) -> str:
     return f"the query ran into the {execution.end}"
 
 
-def _broken(execution: Execution) -> Fault:
-    text = f"the program of sql ended with {execution.end} {execution.exit_code}"
-    return Fault(VERIFIER_FAILED, f"{text}: {execution.stderr.text.strip()[-300:]}")
-
-
-def _lines(
-    execution: Execution,
-) -> tuple[dict[str, JsonValue] | None, dict[str, JsonValue] | None]:
-    """The program's lines on the gold query and on the candidate's; None for a missing one."""
-    found: dict[str, dict[str, JsonValue]] = {}
-    for line in execution.stdout.text.splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            found.update({key: part for key, part in value.items() if isinstance(part, dict)})
-    return found.get("gold"), found.get("candidate")
-
-
 def _judgement(verdict: str, why: str, query: str | None) -> Judgement:
     return Judgement.composed(
         verdict,
         (Component("same-result", float(verdict == "correct")),),
-        extracted_answer=query[:_SHOWN_CHARS] if query else None,
-        explanation=" ".join(why.split())[:900].encode("utf-8", "replace").decode(),
+        extracted_answer=query[:SHOWN_CHARS] if query else None,
+        explanation=one_line(why),
     )
-
-
-def _unusable(trouble: str) -> Unjudgeable:
-    return Unjudgeable(UNUSABLE_REFERENCE, f"the reference of sql: {trouble}")
 
 
 def _example(response: str) -> VerifierItem:
