@@ -76,6 +76,12 @@ ON: Mapping[str, Mapping[str, str]] = {
     "overlong-filter": {"method.shaping.overlong": "filter"},
     "cosine-length": {"method.shaping.cosine": "true"},
     "repetition-penalty": {"method.shaping.repetition_ngram": "2"},
+    "concise-bonus": {"method.shaping.concise_bonus": "0.5", "method.shaping.concise_below": "3"},
+    "difficulty-length": {
+        "method.shaping.budget_penalty": "0.5",
+        "method.shaping.budget_least": "1",
+    },
+    "self-reference": {"method.shaping.progress": "0.5"},
     "noise-backward": {
         "method.noise.correction": "backward",
         "method.noise.false_negative": "0.3",
@@ -93,6 +99,7 @@ ON: Mapping[str, Mapping[str, str]] = {
     "sigma-filter": {"method.advantage.max_sigma": "3"},
     "task-scaling": {"method.advantage.scale": "task"},
     "difficulty-weight": {"method.advantage.difficulty": "exp"},
+    "medium-difficulty": {"method.advantage.difficulty": "medium"},
     "sequence-ratio": {"method.loss.ratio": "sequence"},
     "cispo": {"method.loss.objective": "cispo"},
     "constant-normaliser": {"method.loss.aggregation": "constant"},

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from golden import reference as ref
+from golden import reference_small as small
 
 NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
 OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
@@ -410,6 +411,37 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "advantages": [0.25, -0.5, 0.125, 1.0],
             "step_ends": [0, 1, 0, 0],
             "beta": 0.5,
+        },
+    ),
+    *(
+        (small.medium_difficulty, "Observe-R1, arXiv 2505.12432", {"correct": correct})
+        for correct in ([1, 0, 0, 0], [1, 1, 0, 0], [1, None, 1, 0], [1, 1, 1, 1])
+    ),
+    *(
+        (
+            small.concise_bonus,
+            "Observe-R1, arXiv 2505.12432",
+            {"length": length, "correct": correct, "below": 8, "bonus": 0.5},
+        )
+        for length, correct in ((7, True), (8, True), (7, False))
+    ),
+    *(
+        (
+            small.calibrated_length_penalty,
+            "TRAAC, arXiv 2510.01581",
+            {"length": length, "pass_rate": rate, "least": 100, "most": 500, "factor": 0.5},
+        )
+        for length, rate in ((150, 1.0), (150, 0.75), (300, 0.75), (600, 0.0), (90, 1.0))
+    ),
+    (
+        small.self_reference,
+        "SRPO (VLA), arXiv 2511.15605",
+        {
+            "responses": [[1, 2, 3, 4], [1, 2, 5, 5], [7, 8], [9, 2, 3, 4, 1], [1, 2, 3, 4]],
+            "rewards": [1.0, 0.0, 0.0, 0.75, -0.5],
+            "correct": [True, False, False, True, False],
+            "share": 0.5,
+            "cuts": 2,
         },
     ),
 ]

@@ -128,6 +128,9 @@ ON: dict[str, dict[str, Any]] = {
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},
     "repetition-penalty": {"shaping": {"repetition_ngram": 4}},
+    "concise-bonus": {"shaping": {"concise_bonus": 0.5, "concise_below": 16}},
+    "difficulty-length": {"shaping": {"budget_penalty": 0.5, "budget_least": 16}},
+    "self-reference": {"shaping": {"progress": 0.5}},
     "dense-rewards": {"dense": {"weight": 0.5}},
     "span-normalisation": {"dense": {"weight": 0.25}},
     "neutral-comments": {
@@ -166,6 +169,7 @@ ON: dict[str, dict[str, Any]] = {
     "std-scaling": {},
     "task-scaling": {"advantage": {"scale": "task"}},
     "difficulty-weight": {"advantage": {"difficulty": "exp"}},
+    "medium-difficulty": {"advantage": {"difficulty": "medium"}},
     "success-adaptive-negatives": {"advantage": {"negative": "success"}},
     "advantage-whitening": {"advantage": {"normalise": "task"}},
     "sigma-filter": {"advantage": {"max_sigma": 3.0}},

@@ -24,6 +24,7 @@ CAPABILITIES: Mapping[str, str] = {
     "pausing": "responses that can wait for a later step",
     "verdicts": "rewards that say right or wrong",
     "judged-rewards": "rewards as they were judged",
+    "outcome-reward": "one reward for a whole response",
     "spans": "judgements of steps",
     "steady-spans": "judgements of steps in every batch",
     "whole-batch": "all of a batch before any of it trains",

@@ -1,0 +1,63 @@
+"""As reference.py, for methods of a formula or two."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from golden.reference import Vector, mean
+
+
+def medium_difficulty(correct: list[int | None]) -> float:
+    """Observe-R1 (arXiv 2505.12432): largest at one half, 0 where all or none are right."""
+    judged = [float(one) for one in correct if one is not None]
+    return 1 - (2 * mean(judged) - 1) ** 2 if judged else 1.0
+
+
+def concise_bonus(length: int, correct: bool, below: int, bonus: float) -> float:
+    """Observe-R1 (arXiv 2505.12432)."""
+    return bonus if correct and length < below else 0.0
+
+
+def calibrated_length_penalty(
+    length: int, pass_rate: float, least: int, most: int, factor: float
+) -> float:
+    """TRAAC (arXiv 2510.01581)."""
+    budget = pass_rate * least + (1 - pass_rate) * most
+    return 0.0 if length <= budget else factor * (1 - length / budget)
+
+
+def self_reference(
+    responses: list[list[int]], rewards: Vector, correct: list[bool], share: float, cuts: int
+) -> Vector:
+    """SRPO (arXiv 2511.15605) by single tokens and pairs of them."""
+
+    def counts(ids: list[int]) -> dict[tuple[int, ...], int]:
+        found: dict[tuple[int, ...], int] = {}
+        for gram in [*((one,) for one in ids), *itertools.pairwise(ids)]:
+            found[gram] = found.get(gram, 0) + 1
+        return found
+
+    def cosine(one: dict[tuple[int, ...], int], two: dict[tuple[int, ...], int]) -> float:
+        sizes = [sum(n * n for n in part.values()) for part in (one, two)]
+        shared = sum(n * two.get(gram, 0) for gram, n in one.items())
+        return shared / math.sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
+
+    def alike(one: list[int], two: list[int]) -> float:
+        return mean(
+            [
+                cosine(*(counts(ids[: math.ceil(len(ids) * k / cuts)]) for ids in (one, two)))
+                for k in range(1, cuts + 1)
+            ]
+        )
+
+    earned = []
+    for n, ids in enumerate(responses):
+        others = [m for m in range(len(responses)) if correct[m]]
+        if correct[n] or not others:
+            earned.append(0.0)
+            continue
+        best = max(others, key=lambda m: alike(ids, responses[m]))
+        gap = max(0.0, rewards[best] - rewards[n])
+        earned.append(share * alike(ids, responses[best]) * gap)
+    return earned
