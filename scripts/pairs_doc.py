@@ -55,6 +55,7 @@ ON: Mapping[str, Mapping[str, str]] = {
     "hints": {"method.hints.enabled": "true", "data.columns.solution": "solution"},
     "replay": {"method.replay.groups": "8"},
     "recomposition": {"method.recomposition.groups": "8"},
+    "token-budget": {"method.token_budget.tokens": "24", "optim.mini_batches": "1"},
     "prof-filter": {"method.filter.prof": "both"},
     "spread-filter": {"method.filter.min_group_std": "0.05"},
     "void-turn-filter": {"method.filter.void": "text", "method.filter.void_answer": "[0-4]"},

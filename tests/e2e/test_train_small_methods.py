@@ -34,6 +34,18 @@ def test_lengths_cost_by_difficulty_and_failures_earn_by_likeness(
     assert all(abs(shaped - row["reward"]) > 1e-3 for shaped, row in zip(told, rows, strict=True))
 
 
+def test_a_step_trains_on_its_tokens_and_the_rest_in_the_next(
+    tiny_config: Callable[..., Any], train: Train
+) -> None:
+    config = of(tiny_config, steps=4, method={"token_budget": {"tokens": 64}})
+    rows = train(config)
+    assert all(row["tokens"] <= 64 for row in rows)
+    assert all(row["budget_fill"] > 60 / 64 for row in rows)
+    assert all(row["budget_waiting"] > 0 for row in rows)
+    assert rows[0]["stale_groups"] == 0 < rows[1]["stale_groups"]
+    assert rows[1]["responses"] < rows[0]["responses"], "what waits takes the place of new prompts"
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
@@ -46,6 +58,15 @@ def test_lengths_cost_by_difficulty_and_failures_earn_by_likeness(
                 "shaping": {"progress": 0.5},
             },
             "self-reference .* needs one reward for a whole response",
+        ),
+        ({"token_budget": {"tokens": 3}}, "must hold one whole response"),
+        (
+            {"token_budget": {"tokens": 64}, "recomposition": {"groups": 8}},
+            "needs groups that no other part trains in pieces",
+        ),
+        (
+            {"token_budget": {"tokens": 64}, "asynchrony": {"mode": "bounded"}},
+            "token-budget .* needs the collector",
         ),
         (
             {"advantage": {"estimator": "gae", "difficulty": "medium"}},

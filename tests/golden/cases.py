@@ -444,6 +444,16 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "cuts": 2,
         },
     ),
+    (
+        small.token_budget,
+        "C3PO of Ring-lite, arXiv 2506.14731",
+        {
+            "lengths": [4, 6, 5, None, 3, 7, 10, 2, None, 8, 12, 1],
+            "group_size": 2,
+            "prompts": 3,
+            "tokens": 16,
+        },
+    ),
 ]
 
 

@@ -61,3 +61,21 @@ def self_reference(
         gap = max(0.0, rewards[best] - rewards[n])
         earned.append(share * alike(ids, responses[best]) * gap)
     return earned
+
+
+def token_budget(lengths: list[int | None], group_size: int, prompts: int, tokens: int) -> Vector:
+    """C3PO (arXiv 2506.14731): the tokens of each step until all responses trained."""
+    groups = [lengths[n : n + group_size] for n in range(0, len(lengths), group_size)]
+    held: list[list[int]] = []
+    steps = []
+    while groups or any(held):
+        while groups and len(held) < prompts:
+            held.append([one for one in groups.pop(0) if one is not None])
+        spent, full = 0, False
+        for group in held:
+            while group and not full:
+                full = spent > 0 and spent + group[0] > tokens
+                spent += 0 if full else group.pop(0)
+        held = [group for group in held if group]
+        steps.append(float(spent))
+    return steps

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
 
+from assay.clients import Fault, Result
 from assay.trainer.core.batch import Scored, group_advantages
+from assay.trainer.data.problems import Problem
+from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import progress_of, shape
+from assay.trainer.methods.token_budget.budget import TokenBudget
+from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.objective import AdvantageConfig
 from golden.batches import Vector, batch_of, judged, plain_rows, response, tensor
 from golden.registry import golden
@@ -56,3 +62,36 @@ def self_reference(
         for ids, reward, yes in zip(responses, rewards, correct, strict=True)
     ]
     return progress_of(group, ShapingConfig(progress=share, progress_cuts=cuts))
+
+
+@golden(TokenBudget.left_out, TokenBudget.keep)
+def token_budget(
+    lengths: Sequence[int | None], group_size: int, prompts: int, tokens: int
+) -> list[float]:
+    keeper, steps = TokenBudget(tokens), []
+    fresh = [
+        tuple(_drawn(number, place, length) for place, length in enumerate(group))
+        for number, group in enumerate(_pieces(lengths, group_size))
+    ]
+    while fresh or keeper.due():
+        due = keeper.due()
+        groups = [*due, *fresh[: prompts - len(due)]]
+        fresh = fresh[prompts - len(due) :]
+        keeper.left_out(groups)
+        steps.append(keeper.metrics(0)["budget_fill"] * tokens)
+        keeper.keep(groups)
+    return steps
+
+
+def _drawn(number: int, place: int, length: int | None) -> Rollout:
+    """A response of its length; a fault without one."""
+    request = Request(Draw(number, Problem(f"train-{number}", "", (), ""), (1,)), place)
+    result = judged(False) if length else Result("", Fault("WORKER_DIED", "it died"))
+    ids = (0,) * (length or 1)
+    return Rollout(request, Response(ids, "", None, truncated=False), result, 0)
+
+
+def _pieces(values: Sequence[int | None], size: int) -> Iterator[tuple[int | None, ...]]:
+    left = iter(values)
+    while piece := tuple(islice(left, size)):
+        yield piece

@@ -67,6 +67,7 @@ ON: dict[str, dict[str, Any]] = {
     },
     "replay": {"replay": {"groups": 64}},
     "recomposition": {"recomposition": {"groups": 64}},
+    "token-budget": {"token_budget": {"tokens": 4096}, "optim": {"mini_batches": 1}},
     "self-verification": of_turns("verify"),
     "second-attempt": of_turns("reconsider"),
     "selective-revision": of_turns("verify"),

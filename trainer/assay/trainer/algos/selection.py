@@ -4,6 +4,7 @@
     pre_ppo_select        Pre-PPO (arXiv 2503.22230): prompts that a reward model finds hard
     lim_score             LIMR (arXiv 2502.11886): prompts that learn as the average does
     dump_domain_weights   DUMP (arXiv 2504.09710): domains by an upper confidence bound
+    within_budget         C3PO (arXiv 2506.14731): whole responses up to a number of tokens
     dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
 
 Differences from the papers:
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 
@@ -105,3 +107,13 @@ def dads_domain_weights(
     RuleReasoner's domain-aware dynamic sampling (arXiv 2506.08672).
     """
     return torch.softmax((target - mean_rewards_D).clamp(min=0) / tau, dim=0)
+
+
+def within_budget(lengths: Sequence[int], tokens: int) -> int:
+    """How many of the first responses fit into so many tokens (C3PO, arXiv 2506.14731).
+
+    It stops at the first that does not, so that what waits keeps its order; the very first is taken
+    whatever its length.
+    """
+    fit = sum(spent <= tokens for spent in accumulate(lengths))
+    return max(fit, min(1, len(lengths)))
