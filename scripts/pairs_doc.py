@@ -95,6 +95,11 @@ ON: Mapping[str, Mapping[str, str]] = {
     "appeal": {"method.noise.appeals": "true"},
     "no-baseline": {"method.advantage.estimator": "plain"},
     "dense-rewards": _DENSE,
+    "progress-attribution": {
+        **_CRITIC,
+        "method.progress.enabled": "true",
+        "method.progress.step_end": "",
+    },
     "step-interpolation": {**_DENSE, "method.dense.mix": "interpolate"},
     "advantage-whitening": {"method.advantage.normalise": "batch"},
     "sigma-filter": {"method.advantage.max_sigma": "3"},

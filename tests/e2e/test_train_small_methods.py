@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from assay.kit.errors import ConfigError
+from assay.trainer.core.batch import token_rewards
+from trainer_support import ExactTransport, built_trainer
 
 Train = Callable[..., list[dict[str, Any]]]
 SMALL = {"prompts": 0}
@@ -46,6 +50,37 @@ def test_a_step_trains_on_its_tokens_and_the_rest_in_the_next(
     assert rows[1]["responses"] < rows[0]["responses"], "what waits takes the place of new prompts"
 
 
+PROGRESS = {"advantage": {"estimator": "gae"}, "progress": {"enabled": True, "step_end": ""}}
+
+
+def test_steps_earn_by_their_progress_and_their_memory_is_saved(
+    tiny_config: Callable[..., Any], train: Train
+) -> None:
+    rows = train(of(tiny_config, steps=3, method=PROGRESS))
+    assert all(math.isfinite(row["loss"]) for row in rows)
+    assert rows[0]["progress_error"] == pytest.approx(rows[0]["reward"])  # 0 and 1, from nothing
+    assert all(row["progress_error"] < row["reward"] for row in rows[1:]), "nearer than 0 is"
+    assert all(1 <= row["progress_steps"] <= 4 for row in rows)
+
+
+@pytest.mark.parametrize("world", ["responses", "episodes"])
+def test_in_a_run_a_row_s_steps_earn_what_it_earned(
+    tiny_config: Callable[..., Any], adding: Callable[..., Any], tmp_path: Path, world: str
+) -> None:
+    """Twice: before the estimate has learnt anything, and by what it learnt."""
+    config = (
+        of(tiny_config, method=PROGRESS) if world == "responses" else of(adding, method=PROGRESS)
+    )
+    with built_trainer(config, tmp_path, ExactTransport()) as trainer:
+        for _ in range(2):
+            batch = trainer.padded(trainer.source.collect(0))
+            found = token_rewards(batch, config.method.loss, trainer.hooks, with_kl=False)
+            torch.testing.assert_close(found.sum(dim=1), batch["rewards"])
+            assert not found[~batch["progress_ends"]].any()
+            assert bool((batch["progress_ends"] <= batch["own"]).all())
+        assert len(trainer.source.state_dict()["progress"]["earned"]) > 0
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
@@ -58,6 +93,11 @@ def test_a_step_trains_on_its_tokens_and_the_rest_in_the_next(
                 "shaping": {"progress": 0.5},
             },
             "self-reference .* needs one reward for a whole response",
+        ),
+        ({"progress": {"enabled": True}}, "progress-attribution .* needs a critic"),
+        (
+            {**PROGRESS, "turns": {"mode": "verify"}},
+            "progress-attribution .* needs one reward for a whole response",
         ),
         ({"token_budget": {"tokens": 3}}, "must hold one whole response"),
         (

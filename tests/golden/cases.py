@@ -454,6 +454,29 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "tokens": 16,
         },
     ),
+    (
+        small.progress_contributions,
+        "SPA-RL, arXiv 2505.20732",
+        {
+            "estimates": [0.5, 0.25, 9.0, -0.25, 0.0, 0.125],
+            "step_ends": [0, 1, 0, 1, 0, 1],
+            "reward": 1.0,
+        },
+    ),
+    (
+        small.progress_estimates,
+        "SPA-RL, arXiv 2505.20732",
+        {
+            "states": [
+                [[1.0, 0.0], [0.0, 1.0]],
+                [[0.6, 0.8]],
+                [[-1.0, 0.0], [0.8, 0.6], [0.0, 1.0]],
+            ],
+            "rewards": [1.0, 0.0, 0.5],
+            "asked": [[1.0, 0.0], [0.0, -1.0]],
+            "strength": 0.5,
+        },
+    ),
 ]
 
 

@@ -79,3 +79,32 @@ def token_budget(lengths: list[int | None], group_size: int, prompts: int, token
         held = [group for group in held if group]
         steps.append(float(spent))
     return steps
+
+
+def progress_contributions(estimates: Vector, step_ends: list[int], reward: float) -> Vector:
+    """SPA-RL (arXiv 2505.20732), the sum made exact."""
+    places = [t for t, ends in enumerate(step_ends) if ends]
+    gap = reward - sum(estimates[t] for t in places)
+    return [estimates[t] + gap / len(places) if t in places else 0.0 for t in range(len(estimates))]
+
+
+def progress_estimates(
+    states: list[list[Vector]], rewards: Vector, asked: list[Vector], strength: float
+) -> Vector:
+    """The estimates of steps: the normal equations of the ridge, by elimination."""
+    sums = [
+        [sum(column) for column in zip(*[[*h, 1.0] for h in row], strict=True)] for row in states
+    ]
+    size = len(sums[0])
+    rows = [
+        [sum(x[i] * x[j] for x in sums) + (strength if i == j else 0.0) for j in range(size)]
+        + [sum(x[i] * r for x, r in zip(sums, rewards, strict=True))]
+        for i in range(size)
+    ]
+    for i in range(size):
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for j in range(size):
+            if j != i:
+                rows[j] = [a - rows[j][i] * b for a, b in zip(rows[j], rows[i], strict=True)]
+    weights = [row[-1] for row in rows]
+    return [sum(w * x for w, x in zip(weights, [*h, 1.0], strict=True)) for h in asked]

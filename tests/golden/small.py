@@ -10,15 +10,17 @@ from typing import Any
 import torch
 
 from assay.clients import Fault, Result
+from assay.trainer.algos.dense import contributions as contributions_kernel
 from assay.trainer.core.batch import Scored, group_advantages
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.progress.method import Estimator
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import progress_of, shape
 from assay.trainer.methods.token_budget.budget import TokenBudget
 from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.objective import AdvantageConfig
-from golden.batches import Vector, batch_of, judged, plain_rows, response, tensor
+from golden.batches import Vector, batch_of, judged, plain_rows, response, row, tensor
 from golden.registry import golden
 
 
@@ -89,6 +91,21 @@ def _drawn(number: int, place: int, length: int | None) -> Rollout:
     result = judged(False) if length else Result("", Fault("WORKER_DIED", "it died"))
     ids = (0,) * (length or 1)
     return Rollout(request, Response(ids, "", None, truncated=False), result, 0)
+
+
+@golden(contributions_kernel)
+def progress_contributions(estimates: Vector, step_ends: Sequence[int], reward: float) -> Any:
+    return contributions_kernel(row(estimates), torch.tensor([step_ends]), tensor([reward]))[0]
+
+
+@golden(Estimator.learn, Estimator.of)
+def progress_estimates(
+    states: Sequence[Sequence[Vector]], rewards: Vector, asked: Sequence[Vector], strength: float
+) -> Any:
+    estimator, every = Estimator(len(rewards), strength), tensor([h for row in states for h in row])
+    rows_N = torch.tensor([n for n, row in enumerate(states) for _ in row])
+    estimator.learn(every, rows_N, tensor(rewards), torch.ones(len(rewards), dtype=torch.bool))
+    return estimator.of(tensor(asked))
 
 
 def _pieces(values: Sequence[int | None], size: int) -> Iterator[tuple[int | None, ...]]:

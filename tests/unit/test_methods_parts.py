@@ -139,6 +139,10 @@ ON: dict[str, dict[str, Any]] = {
         "reward": {"parameters": {"splitting": "code-line"}},
     },
     "outcome-weighted-spans": {"dense": {"weight": 0.25, "correct_share": 0.1}},
+    "progress-attribution": {
+        "advantage": {"estimator": "gae"},
+        "progress": {"enabled": True},
+    },
     "cotrained-verifier": TOGETHER,
     "verification-form": TOGETHER,
     "group-normalisation": {},
