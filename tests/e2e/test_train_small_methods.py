@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,12 @@ import torch
 
 from assay.kit.errors import ConfigError
 from assay.trainer.core.batch import token_rewards
-from trainer_support import ExactTransport, built_trainer
+from e2e.test_train_resume import stopped_copy
+from trainer_support import SUMS, ExactTransport, built_trainer
 
 Train = Callable[..., list[dict[str, Any]]]
 SMALL = {"prompts": 0}
+SASR = {"rows": "x", "reference": "none", "mix": "sasr"}
 
 
 def of(make: Callable[..., Any], *, steps: int = 2, **sections: Any) -> Any:
@@ -81,6 +84,62 @@ def test_in_a_run_a_row_s_steps_earn_what_it_earned(
         assert len(trainer.source.state_dict()["progress"]["earned"]) > 0
 
 
+@pytest.fixture
+def demonstrations(tmp_path: Path) -> dict[str, Any]:
+    """Right answers to all sums, as SASR's table; nothing of it is held out."""
+    rows = (
+        {"prompt": f"{a}+{b}=", "response": str(a + b), "reward": 1.0, "verdict": "correct"}
+        for a, b in SUMS
+    )
+    path = tmp_path / "demonstrations.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return {"rows": str(path), "reference": "none", "mix": "sasr", "mix_warmup": 2}
+
+
+def test_supervised_steps_and_others_take_turns_by_the_gradient_s_norm(
+    tiny_config: Callable[..., Any], train: Train, demonstrations: dict[str, Any]
+) -> None:
+    rows = train(of(tiny_config, steps=10, method={"offline": demonstrations}))
+    kinds = [row["sft_step"] for row in rows]
+    assert kinds[:2] == [1, 1]
+    assert {*kinds[2:]} == {0, 1}
+    warm = (rows[0]["grad_norm"] + rows[1]["grad_norm"]) / 2
+    latest = rows[1]["grad_norm"]
+    for row in rows[2:]:
+        assert row["sft_grad_norm"] == pytest.approx(latest)
+        assert row["sft_chance"] == pytest.approx(latest / (latest + warm))
+        latest = row["grad_norm"] if row["sft_step"] else latest
+    for row in rows:
+        assert math.isfinite(row["loss"])
+        assert bool(row["responses"]) != bool(row["sft_step"]), (
+            "demonstrations are not the policy's"
+        )
+
+
+def test_supervision_teaches_what_the_rows_say(
+    tiny_config: Callable[..., Any], train: Train, demonstrations: dict[str, Any]
+) -> None:
+    """The policy's own responses are right more often behind the warm-up than before it."""
+    told = demonstrations | {"mix_warmup": 20, "mix_gamma": 1e9}
+    method = {"offline": told, "advantage": {"normalise": "batch"}}
+    rows = train(of(tiny_config, steps=21, method=method, optim={"learning_rate": 3e-3}))
+    untaught = train(of(tiny_config, steps=1), "untaught")
+    assert [row["sft_step"] for row in rows] == [1] * 20 + [0]
+    assert rows[20]["correct"] > untaught[0]["correct"] + 0.15
+
+
+def test_a_mixed_run_goes_on_where_it_stopped(
+    tiny_config: Callable[..., Any], train: Train, tmp_path: Path, demonstrations: dict[str, Any]
+) -> None:
+    run = {"checkpoint_every": 1, "keep_checkpoints": 5, "rollouts": "none"}
+    config = tiny_config(method={"offline": demonstrations}, run={"steps": 5, **run})
+    train(config, "whole")
+    copy = stopped_copy(tmp_path / "whole", tmp_path / "stopped", update=3)
+    train(config, "stopped")
+    weights = "model/model.safetensors"
+    assert (copy / weights).read_bytes() == (tmp_path / "whole" / weights).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
@@ -94,6 +153,14 @@ def test_in_a_run_a_row_s_steps_earn_what_it_earned(
             },
             "self-reference .* needs one reward for a whole response",
         ),
+        ({"offline": {"mix": "sasr"}}, "is read only where method.offline.rows is not"),
+        ({"offline": {"mix": "sasr", "rows": "x"}}, 'reference = "none"'),
+        (
+            {"offline": SASR, "loss": {"objective": "sft"}},
+            "needs a loss and an estimator of drawn responses",
+        ),
+        ({"offline": {**SASR, "mix_brake": 1.0}}, "method.loss.kl_coef above 0"),
+        ({"offline": SASR, "fire": {"enabled": True}}, "needs first tokens that the policy drew"),
         ({"progress": {"enabled": True}}, "progress-attribution .* needs a critic"),
         (
             {**PROGRESS, "turns": {"mode": "verify"}},

@@ -477,6 +477,14 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "strength": 0.5,
         },
     ),
+    *(
+        (
+            small.supervision_chance,
+            "SASR, arXiv 2505.13026",
+            {"norm": norm, "warmup_norm": 2.0, "gamma": gamma, "kl": kl, "brake": 10.0},
+        )
+        for norm, gamma, kl in ((2.0, 1.0, 0.0), (0.5, 1.0, 0.0), (0.5, 2.0, 0.3), (0.0, 1.0, 0.3))
+    ),
 ]
 
 

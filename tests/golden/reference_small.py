@@ -108,3 +108,12 @@ def progress_estimates(
                 rows[j] = [a - rows[j][i] * b for a, b in zip(rows[j], rows[i], strict=True)]
     weights = [row[-1] for row in rows]
     return [sum(w * x for w, x in zip(weights, [*h, 1.0], strict=True)) for h in asked]
+
+
+def supervision_chance(
+    norm: float, warmup_norm: float, gamma: float, kl: float, brake: float
+) -> float:
+    """SASR (arXiv 2505.13026), by odds."""
+    if not norm:
+        return 0.0
+    return 1 / (1 + gamma * (warmup_norm / norm) / (1 + brake * kl))

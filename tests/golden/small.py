@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -14,11 +15,14 @@ from assay.trainer.algos.dense import contributions as contributions_kernel
 from assay.trainer.core.batch import Scored, group_advantages
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.offline.mixing import MixedSource
+from assay.trainer.methods.offline.settings import OfflineConfig
 from assay.trainer.methods.progress.method import Estimator
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import progress_of, shape
 from assay.trainer.methods.token_budget.budget import TokenBudget
-from assay.trainer.rollouts.types import Rollout
+from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig
 from golden.batches import Vector, batch_of, judged, plain_rows, response, row, tensor
 from golden.registry import golden
@@ -106,6 +110,36 @@ def progress_estimates(
     rows_N = torch.tensor([n for n, row in enumerate(states) for _ in row])
     estimator.learn(every, rows_N, tensor(rewards), torch.ones(len(rewards), dtype=torch.bool))
     return estimator.of(tensor(asked))
+
+
+class _Drawn:
+    """A source whose steps are the policy's own, and nothing else."""
+
+    def collect(self, policy_step: int, then: Any) -> Collected:
+        del policy_step
+        collected = Collected([], [])
+        then(collected)
+        return collected
+
+
+@golden(MixedSource.collect)
+def supervision_chance(
+    norm: float, warmup_norm: float, gamma: float, kl: float, brake: float
+) -> float:
+    """After a supervised step of the warm-up, one of `norm`, and one of the policy's own."""
+    config = Config(
+        method=MethodSettings(
+            offline=OfflineConfig(
+                rows="x", mix="sasr", mix_warmup=1, mix_gamma=gamma, mix_brake=brake
+            )
+        )
+    )
+    state = SimpleNamespace(global_step=3, log_history=[{"grad_norm": 0.0, "kl": kl, "step": 3}])
+    either: Any = _Drawn()
+    source = MixedSource(either, either, config, SimpleNamespace(state=state))
+    mixed = {"steps": 3, "supervised": False, "seen": 2, "warm": [warmup_norm], "norm": norm}
+    source.restore({**mixed, "kl": 0.0})
+    return source.collect(3).metrics["sft_chance"]
 
 
 def _pieces(values: Sequence[int | None], size: int) -> Iterator[tuple[int | None, ...]]:

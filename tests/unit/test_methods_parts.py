@@ -54,6 +54,9 @@ ON: dict[str, dict[str, Any]] = {
     "surplus-kept": {"dynamic_sampling": {"enabled": True, "keep_surplus": True}},
     "fire": {"fire": {"enabled": True}},
     "stored-rollouts": of_stored("sft"),
+    "adaptive-supervision": {
+        "offline": {"rows": "runs/x", "reference": "none", "mix": "sasr"},
+    },
     "advantage-filter": of_stored("a-lol", keep="positive"),
     "correct-only": of_stored("sft", keep="correct"),
     "component-pairs": of_stored("dpo", pairs="format"),

@@ -5,6 +5,7 @@
     lim_score             LIMR (arXiv 2502.11886): prompts that learn as the average does
     dump_domain_weights   DUMP (arXiv 2504.09710): domains by an upper confidence bound
     within_budget         C3PO (arXiv 2506.14731): whole responses up to a number of tokens
+    supervision_chance    SASR (arXiv 2505.13026): supervised steps while they still teach
     dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
 
 Differences from the papers:
@@ -117,3 +118,17 @@ def within_budget(lengths: Sequence[int], tokens: int) -> int:
     """
     fit = sum(spent <= tokens for spent in accumulate(lengths))
     return max(fit, min(1, len(lengths)))
+
+
+def supervision_chance(
+    norm: float, warmup_norm: float, *, gamma: float, kl: float = 0.0, brake: float = 0.0
+) -> float:
+    """The chance that a step is supervised: SASR (arXiv 2505.13026), a derivation.
+
+    g / (g + gamma * warmup_norm) with g = norm (1 + brake * kl): 1 / (1 + gamma) where supervision
+    still moves the policy as at first, more the farther the policy is from where it began. `norm`
+    and `warmup_norm` are of gradients, at least 0; 0 where both are.
+    """
+    pull = norm * (1 + brake * kl)
+    whole = pull + gamma * warmup_norm
+    return pull / whole if whole else 0.0
