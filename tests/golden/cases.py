@@ -485,6 +485,15 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         )
         for norm, gamma, kl in ((2.0, 1.0, 0.0), (0.5, 1.0, 0.0), (0.5, 2.0, 0.3), (0.0, 1.0, 0.3))
     ),
+    (
+        small.recap_weights,
+        "RECAP, arXiv 2510.21978",
+        {
+            "mean_rewards": [[0.2, 0.9, 0.5], [0.4, 0.7, 0.5], [0.5, 0.8, 0.5], [0.75, 0.4, 0.5]],
+            "decay": 0.75,
+            "tau": 0.25,
+        },
+    ),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from golden.reference import Vector, mean
+from golden.reference import Vector, mean, softmax
 
 
 def medium_difficulty(correct: list[int | None]) -> float:
@@ -117,3 +117,22 @@ def supervision_chance(
     if not norm:
         return 0.0
     return 1 / (1 + gamma * (warmup_norm / norm) / (1 + brake * kl))
+
+
+def recap_weights(mean_rewards: list[Vector], decay: float, tau: float) -> Vector:
+    """RECAP (arXiv 2510.21978) over steps of tasks: moving means and variances by their sums."""
+    scores = []
+    for rewards in zip(*mean_rewards, strict=True):
+        shares = [
+            decay ** len(rewards[1:]),
+            *((1 - decay) * decay**n for n in range(len(rewards) - 1)),
+        ]
+        shares = [shares[0], *reversed(shares[1:])]
+        before = [shares[0] / decay, *(share / decay for share in shares[1:-1])]
+        now = sum(share * reward for share, reward in zip(shares, rewards, strict=True))
+        last = sum(share * reward for share, reward in zip(before, rewards, strict=False))
+        variance = sum(
+            share * (reward - now) ** 2 for share, reward in zip(shares, rewards, strict=True)
+        )
+        scores.append((variance - (now - last)) / tau)
+    return softmax(scores)

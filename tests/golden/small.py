@@ -22,6 +22,9 @@ from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import progress_of, shape
 from assay.trainer.methods.token_budget.budget import TokenBudget
 from assay.trainer.rollouts.types import Collected, Rollout
+from assay.trainer.selection.declared import RecapConfig
+from assay.trainer.selection.domains import Recap
+from assay.trainer.selection.types import Seen
 from assay.trainer.settings.config import Config, MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig
 from golden.batches import Vector, batch_of, judged, plain_rows, response, row, tensor
@@ -140,6 +143,15 @@ def supervision_chance(
     mixed = {"steps": 3, "supervised": False, "seen": 2, "warm": [warmup_norm], "norm": norm}
     source.restore({**mixed, "kl": 0.0})
     return source.collect(3).metrics["sft_chance"]
+
+
+@golden(Recap.weights)
+def recap_weights(mean_rewards: Sequence[Vector], decay: float, tau: float) -> Any:
+    labels_D = [str(number) for number in range(len(mean_rewards[0]))]
+    selector = Recap(RecapConfig(decay=decay, tau=tau, floor=0.0), labels_D, seed=0)
+    for rewards in mean_rewards:
+        selector.learn([Seen(place, (reward,)) for place, reward in enumerate(rewards)])
+    return selector.weights().tolist()
 
 
 def _pieces(values: Sequence[int | None], size: int) -> Iterator[tuple[int | None, ...]]:

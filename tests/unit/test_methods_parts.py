@@ -107,6 +107,7 @@ ON: dict[str, dict[str, Any]] = {
             "limr",
             "mopps",
             "pre-ppo",
+            "recap",
             "vade",
             "vas",
         )

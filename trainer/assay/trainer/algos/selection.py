@@ -5,6 +5,7 @@
     lim_score             LIMR (arXiv 2502.11886): prompts that learn as the average does
     dump_domain_weights   DUMP (arXiv 2504.09710): domains by an upper confidence bound
     within_budget         C3PO (arXiv 2506.14731): whole responses up to a number of tokens
+    recap_weights         RECAP (arXiv 2510.21978): objectives that fall back or waver
     supervision_chance    SASR (arXiv 2505.13026): supervised steps while they still teach
     dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
 
@@ -132,3 +133,13 @@ def supervision_chance(
     pull = norm * (1 + brake * kl)
     whole = pull + gamma * warmup_norm
     return pull / whole if whole else 0.0
+
+
+def recap_weights(
+    progress_D: torch.Tensor, instability_D: torch.Tensor, *, tau: float = 1.0
+) -> torch.Tensor:
+    """The softmax of (instability - progress) / tau: RECAP (arXiv 2510.21978), a derivation.
+
+    Of each objective the slope and the variance of its mean reward over the latest steps.
+    """
+    return torch.softmax((instability_D - progress_D) / tau, dim=0)
