@@ -494,6 +494,20 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "tau": 0.25,
         },
     ),
+    *(
+        (
+            small.mixture_scores,
+            "MoDoMoDo, arXiv 2505.24871",
+            {
+                "weights": [[1.0, 0.0], [0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]],
+                "scores": [0.5, 0.65, 0.7, 0.6, 0.4],
+                "asked": [[0.6, 0.4], [0.1, 0.9]],
+                "quadratic": quadratic,
+                "strength": strength,
+            },
+        )
+        for quadratic, strength in ((True, 1e-6), (True, 0.1), (False, 1e-6))
+    ),
 ]
 
 

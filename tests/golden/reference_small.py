@@ -88,17 +88,12 @@ def progress_contributions(estimates: Vector, step_ends: list[int], reward: floa
     return [estimates[t] + gap / len(places) if t in places else 0.0 for t in range(len(estimates))]
 
 
-def progress_estimates(
-    states: list[list[Vector]], rewards: Vector, asked: list[Vector], strength: float
-) -> Vector:
-    """The estimates of steps: the normal equations of the ridge, by elimination."""
-    sums = [
-        [sum(column) for column in zip(*[[*h, 1.0] for h in row], strict=True)] for row in states
-    ]
-    size = len(sums[0])
+def ridge(features: list[Vector], targets: Vector, strength: float) -> Vector:
+    """The normal equations, by elimination."""
+    size = len(features[0])
     rows = [
-        [sum(x[i] * x[j] for x in sums) + (strength if i == j else 0.0) for j in range(size)]
-        + [sum(x[i] * r for x, r in zip(sums, rewards, strict=True))]
+        [sum(x[i] * x[j] for x in features) + strength * (i == j) for j in range(size)]
+        + [sum(x[i] * y for x, y in zip(features, targets, strict=True))]
         for i in range(size)
     ]
     for i in range(size):
@@ -106,7 +101,17 @@ def progress_estimates(
         for j in range(size):
             if j != i:
                 rows[j] = [a - rows[j][i] * b for a, b in zip(rows[j], rows[i], strict=True)]
-    weights = [row[-1] for row in rows]
+    return [row[-1] for row in rows]
+
+
+def progress_estimates(
+    states: list[list[Vector]], rewards: Vector, asked: list[Vector], strength: float
+) -> Vector:
+    """SPA-RL (arXiv 2505.20732): what a ridge on sums of states says of single steps."""
+    sums = [
+        [sum(column) for column in zip(*[[*h, 1.0] for h in row], strict=True)] for row in states
+    ]
+    weights = ridge(sums, rewards, strength)
     return [sum(w * x for w, x in zip(weights, [*h, 1.0], strict=True)) for h in asked]
 
 
@@ -136,3 +141,17 @@ def recap_weights(mean_rewards: list[Vector], decay: float, tau: float) -> Vecto
         )
         scores.append((variance - (now - last)) / tau)
     return softmax(scores)
+
+
+def mixture_scores(
+    weights: list[Vector], scores: Vector, asked: list[Vector], quadratic: bool, strength: float
+) -> Vector:
+    """MoDoMoDo (arXiv 2505.24871): the scores of weights by a surrogate of runs."""
+
+    def features(w: Vector) -> Vector:
+        products = [a * b for n, a in enumerate(w) for b in w[n:]]
+        return products if quadratic else w
+
+    middle = mean(scores)
+    found = ridge([features(w) for w in weights], [s - middle for s in scores], strength)
+    return [middle + sum(c * x for c, x in zip(found, features(w), strict=True)) for w in asked]

@@ -8,16 +8,18 @@ from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 
 from assay.clients import Fault, Result
 from assay.trainer.algos.dense import contributions as contributions_kernel
+from assay.trainer.algos.mixtures import MixtureScore, fit_mixture
 from assay.trainer.core.batch import Scored, group_advantages
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.methods.offline.mixing import MixedSource
 from assay.trainer.methods.offline.settings import OfflineConfig
-from assay.trainer.methods.progress.method import Estimator
+from assay.trainer.methods.progress.method import ProgressEstimate
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import progress_of, shape
 from assay.trainer.methods.token_budget.budget import TokenBudget
@@ -105,11 +107,14 @@ def progress_contributions(estimates: Vector, step_ends: Sequence[int], reward: 
     return contributions_kernel(row(estimates), torch.tensor([step_ends]), tensor([reward]))[0]
 
 
-@golden(Estimator.learn, Estimator.of)
+@golden(ProgressEstimate.learn, ProgressEstimate.of)
 def progress_estimates(
     states: Sequence[Sequence[Vector]], rewards: Vector, asked: Sequence[Vector], strength: float
 ) -> Any:
-    estimator, every = Estimator(len(rewards), strength), tensor([h for row in states for h in row])
+    estimator, every = (
+        ProgressEstimate(len(rewards), strength),
+        tensor([h for row in states for h in row]),
+    )
     rows_N = torch.tensor([n for n, row in enumerate(states) for _ in row])
     estimator.learn(every, rows_N, tensor(rewards), torch.ones(len(rewards), dtype=torch.bool))
     return estimator.of(tensor(asked))
@@ -152,6 +157,19 @@ def recap_weights(mean_rewards: Sequence[Vector], decay: float, tau: float) -> A
     for rewards in mean_rewards:
         selector.learn([Seen(place, (reward,)) for place, reward in enumerate(rewards)])
     return selector.weights().tolist()
+
+
+@golden(fit_mixture, MixtureScore.of)
+def mixture_scores(
+    weights: Sequence[Vector],
+    scores: Vector,
+    asked: Sequence[Vector],
+    quadratic: bool,
+    strength: float,
+) -> Any:
+    form: Any = "quadratic" if quadratic else "linear"
+    fitted = fit_mixture(np.array(weights), np.array(scores), form=form, strength=strength)
+    return fitted.of(np.array(asked)).tolist()
 
 
 def _pieces(values: Sequence[int | None], size: int) -> Iterator[tuple[int | None, ...]]:

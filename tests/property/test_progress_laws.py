@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.trainer.algos.dense import contributions, ridge
-from assay.trainer.methods.progress.method import Estimator
+from assay.trainer.methods.progress.method import ProgressEstimate
 
 numbers = st.floats(-5, 5)
 T = 6
@@ -75,7 +75,7 @@ def test_an_estimator_learns_which_steps_bring_the_reward_and_remembers_the_late
     """Two kinds of steps, of which one is worth 1: estimated as such from sums alone."""
     generator = torch.Generator().manual_seed(0)
     worth = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    estimator = Estimator(memory=64, strength=1e-3)
+    estimator = ProgressEstimate(memory=64, strength=1e-3)
     assert not estimator.of(worth).any()
     kinds = torch.randint(0, 2, (80, 5), generator=generator)
     for row in kinds:
@@ -89,6 +89,6 @@ def test_an_estimator_learns_which_steps_bring_the_reward_and_remembers_the_late
     after = estimator.state_dict(lambda _groups: [])
     assert all(torch.equal(after[name], before[name]) for name in before)
     assert after["earned"].tolist() == (kinds[-64:] == 0).sum(dim=1).tolist()
-    again = Estimator(memory=64, strength=1e-3)
+    again = ProgressEstimate(memory=64, strength=1e-3)
     again.load_state_dict(after, lambda _saved: [])
     assert torch.equal(again.of(worth), estimator.of(worth))

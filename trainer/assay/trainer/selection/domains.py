@@ -206,8 +206,8 @@ class Recap(ByTask):
 
     def state_dict(self) -> dict[str, Any]:
         """Moving means, their slopes and variances."""
-        own = {"means": self._means, "slopes": self._slopes, "variances": self._variances}
-        return {**super().state_dict(), **{name: list(one) for name, one in own.items()}}
+        moments = {"slopes": list(self._slopes), "variances": list(self._variances)}
+        return {**super().state_dict(), "means": list(self._means), **moments}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See Selector."""

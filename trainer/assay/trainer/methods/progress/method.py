@@ -41,7 +41,7 @@ class Progress(Hooks):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         chosen = config.method.progress
-        self._estimator = Estimator(chosen.memory, chosen.ridge)
+        self._estimator = ProgressEstimate(chosen.memory, chosen.ridge)
         self._policy: Any = None
         self._ends: dict[int, bool] = {}
         self._states_NX = torch.zeros(0, 1)
@@ -125,7 +125,7 @@ class Progress(Hooks):
         return torch.nn.functional.normalize(states_NX, dim=1)
 
 
-class Estimator(Keeper):
+class ProgressEstimate(Keeper):
     """The progress of steps, fitted to the latest responses.
 
     Args:
