@@ -15,7 +15,9 @@ from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from assay.trainer.settings.selecting import SelectionConfig
 
-LEARNING = ("mopps", "vade", "dump", "dads", "curriculum", "hard-focus", "vas", "pre-ppo")
+LEARNING = (
+    "mopps", "vade", "dump", "dads", "recap", "curriculum", "hard-focus", "vas", "pre-ppo",
+)  # fmt: skip
 
 
 def problems(count: int) -> list[Problem]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from golden import reference as ref
+from golden import reference_small as small
 
 NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
 OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
@@ -411,6 +412,101 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "step_ends": [0, 1, 0, 0],
             "beta": 0.5,
         },
+    ),
+    *(
+        (small.medium_difficulty, "Observe-R1, arXiv 2505.12432", {"correct": correct})
+        for correct in ([1, 0, 0, 0], [1, 1, 0, 0], [1, None, 1, 0], [1, 1, 1, 1])
+    ),
+    *(
+        (
+            small.concise_bonus,
+            "Observe-R1, arXiv 2505.12432",
+            {"length": length, "correct": correct, "below": 8, "bonus": 0.5},
+        )
+        for length, correct in ((7, True), (8, True), (7, False))
+    ),
+    *(
+        (
+            small.calibrated_length_penalty,
+            "TRAAC, arXiv 2510.01581",
+            {"length": length, "pass_rate": rate, "least": 100, "most": 500, "factor": 0.5},
+        )
+        for length, rate in ((150, 1.0), (150, 0.75), (300, 0.75), (600, 0.0), (90, 1.0))
+    ),
+    (
+        small.self_reference,
+        "SRPO (VLA), arXiv 2511.15605",
+        {
+            "responses": [[1, 2, 3, 4], [1, 2, 5, 5], [7, 8], [9, 2, 3, 4, 1], [1, 2, 3, 4]],
+            "rewards": [1.0, 0.0, 0.0, 0.75, -0.5],
+            "correct": [True, False, False, True, False],
+            "share": 0.5,
+            "cuts": 2,
+        },
+    ),
+    (
+        small.token_budget,
+        "C3PO of Ring-lite, arXiv 2506.14731",
+        {
+            "lengths": [4, 6, 5, None, 3, 7, 10, 2, None, 8, 12, 1],
+            "group_size": 2,
+            "prompts": 3,
+            "tokens": 16,
+        },
+    ),
+    (
+        small.progress_contributions,
+        "SPA-RL, arXiv 2505.20732",
+        {
+            "estimates": [0.5, 0.25, 9.0, -0.25, 0.0, 0.125],
+            "step_ends": [0, 1, 0, 1, 0, 1],
+            "reward": 1.0,
+        },
+    ),
+    (
+        small.progress_estimates,
+        "SPA-RL, arXiv 2505.20732",
+        {
+            "states": [
+                [[1.0, 0.0], [0.0, 1.0]],
+                [[0.6, 0.8]],
+                [[-1.0, 0.0], [0.8, 0.6], [0.0, 1.0]],
+            ],
+            "rewards": [1.0, 0.0, 0.5],
+            "asked": [[1.0, 0.0], [0.0, -1.0]],
+            "strength": 0.5,
+        },
+    ),
+    *(
+        (
+            small.supervision_chance,
+            "SASR, arXiv 2505.13026",
+            {"norm": norm, "warmup_norm": 2.0, "gamma": gamma, "kl": kl, "brake": 10.0},
+        )
+        for norm, gamma, kl in ((2.0, 1.0, 0.0), (0.5, 1.0, 0.0), (0.5, 2.0, 0.3), (0.0, 1.0, 0.3))
+    ),
+    (
+        small.recap_weights,
+        "RECAP, arXiv 2510.21978",
+        {
+            "mean_rewards": [[0.2, 0.9, 0.5], [0.4, 0.7, 0.5], [0.5, 0.8, 0.5], [0.75, 0.4, 0.5]],
+            "decay": 0.75,
+            "tau": 0.25,
+        },
+    ),
+    *(
+        (
+            small.mixture_scores,
+            "MoDoMoDo, arXiv 2505.24871",
+            {
+                "weights": [[1.0, 0.0], [0.75, 0.25], [0.5, 0.5], [0.25, 0.75], [0.0, 1.0]],
+                "scores": [0.5, 0.65, 0.7, 0.6, 0.4],
+                "asked": [[0.6, 0.4], [0.1, 0.9]],
+                "quadratic": quadratic,
+                "strength": strength,
+            },
+        )
+        for quadratic, strength in ((True, 1e-6), (True, 0.1), (False, 1e-6))
     ),
 ]
 

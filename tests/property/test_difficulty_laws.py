@@ -97,7 +97,7 @@ def test_weights_do_not_depend_on_a_task_s_scale(
 @given(rewards=REWARDS)
 def test_a_fault_is_as_if_it_had_not_been_drawn(rewards: torch.Tensor) -> None:
     """A prompt's weights are those that its judged responses alone give."""
-    for form in ("exp", "linear"):
+    for form in ("exp", "linear", "medium"):
         whole = weights(rewards, rewards > 0.5, TASKS, form=form)
         for row in range(P):
             kept = ~rewards[row].isnan()
@@ -106,6 +106,24 @@ def test_a_fault_is_as_if_it_had_not_been_drawn(rewards: torch.Tensor) -> None:
             moved[row] = rewards[row][order]
             again = weights(moved, moved > 0.5, TASKS, form=form)
             torch.testing.assert_close(again[row][: kept.sum()], whole[row][kept])
+
+
+@given(rewards=REWARDS)
+def test_medium_weights_are_largest_at_one_half_and_the_same_for_p_and_1_minus_p(
+    rewards: torch.Tensor,
+) -> None:
+    right = rewards > 0.5
+    found = weights(rewards, right, TASKS, form="medium")
+    other = weights(rewards, ~right, TASKS, form="medium")
+    torch.testing.assert_close(found, other)
+    for row, told, judged in zip(found, right, ~rewards.isnan(), strict=True):
+        assert len(row.unique()) == 1
+        assert 0 <= float(row[0]) <= 1
+        if not judged.any():
+            assert row[0] == 1
+            continue
+        rate = float(told[judged].double().mean())
+        assert float(row[0]) == pytest.approx(1 - (2 * rate - 1) ** 2)
 
 
 def test_harder_prompts_push_right_answers_more() -> None:

@@ -24,7 +24,7 @@ _CHOICES: dict[str, dict[str, list[Any]]] = {
     "advantage": {
         "estimator": ["group", "rloo", "gae", "segments"],
         "scale": ["group", "batch", "task", "none"],
-        "difficulty": ["none", "exp", "linear"],
+        "difficulty": ["none", "exp", "linear", "medium"],
         "normalise": ["none", "batch", "task"],
         "max_sigma": [0.0, 3.0],
         "gamma": [1.0, 0.99],
@@ -54,6 +54,11 @@ _CHOICES: dict[str, dict[str, list[Any]]] = {
         "overlong_cache": [32],
         "cosine": [False, True],
         "repetition_ngram": [0, 4],
+        "concise_bonus": [0.0, 0.5],
+        "concise_below": [16],
+        "budget_penalty": [0.0, 0.5],
+        "budget_least": [16],
+        "progress": [0.0, 0.5],
     },
     "dense": {"weight": [0.0, 0.5]},
     "dynamic_sampling": {
@@ -86,7 +91,7 @@ def settings_at_random(draw: st.DrawFn) -> Config:
         tree["advantage"]["difficulty"] = "none"
     if tree["advantage"]["estimator"] == "segments":  # differences of values of states
         tree["advantage"]["scale"] = "none"
-        tree["shaping"] |= {"overlong": "none", "cosine": False, "repetition_ngram": 0}
+        tree["shaping"] = {"overlong": tree["shaping"]["overlong"].replace("soft", "none")}
         tree["dense"]["weight"] = 0.0
         tree["dynamic_sampling"]["keep_surplus"] = False
     if tree["loss"]["importance_correction"] == "decoupled":  # an objective of its own

@@ -61,6 +61,7 @@ def test_nothing_here_knows_trl() -> None:
             "collections",
             "dataclasses",
             "functools",
+            "itertools",
             "math",
             "numpy",
             "torch",

@@ -17,7 +17,7 @@ from assay.trainer.methods.pairwise.anchors import needed
 from assay.trainer.rollouts.prompts import FORMS, PromptStream
 from assay.trainer.selection.bayes import ByBelief
 from assay.trainer.selection.choose import make_selector
-from assay.trainer.selection.domains import Curriculum, Dads, Dump
+from assay.trainer.selection.domains import Curriculum, Dads, Dump, Recap
 from assay.trainer.selection.subsets import HardFocus, PrePpo, Subset, limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.selection.variance import VarianceAware, distinct_pairs
@@ -148,7 +148,24 @@ def test_within_a_task_every_problem_comes_in_turn() -> None:
         assert set(Counter(own[:whole]).values()) <= {len(own) // 10}
 
 
-@pytest.mark.parametrize("name", ["dump", "dads"])
+def test_recap_weighs_what_falls_back_or_wavers_and_leaves_each_its_floor() -> None:
+    labels = ["falls"] * 2 + ["rises"] * 2 + ["still"] * 2 + ["wavers"] * 2
+    chosen = {"decay": 0.9, "tau": 0.1, "floor": 0.2}
+    of = Recap(settings("recap", recap=chosen).recap, labels, 0)
+    assert of.weights() == pytest.approx([0.25] * 4)
+    for step in range(20):
+        rewards = (1 - 0.05 * step, 0.05 * step, 0.5, float(step % 2))
+        of.learn([Seen(2 * task, (reward,)) for task, reward in enumerate(rewards)])
+    falls, rises, still, wavers = of.weights()
+    assert falls > rises >= 0.2 / 4
+    assert wavers > still >= 0.2 / 4
+    before = of.weights()
+    of.learn([Seen(0), Seen(2, (1.0,))])  # a fault, and tasks that were not drawn
+    changed = of.weights() / of.weights()[2] / (before / before[2])
+    assert changed[1] != pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["dump", "dads", "recap"])
 def test_one_task_is_nothing_to_choose_from(name: str) -> None:
     alike = [Problem(str(n), "q", (("user", "q"),), "1") for n in range(4)]
     with pytest.raises(ConfigError, match="give rows a column `task`"):

@@ -1,4 +1,4 @@
-"""`assay train`, `eval`, `compare`, `ladder` and `stages`: the command lines of the trainer.
+"""`assay train`, `eval`, `compare`, `mixture`, `ladder` and `stages`: the trainer's command lines.
 
 torch and TRL take seconds to import, so they are imported when a run starts: `assay --help` stays
 quick and a mistake in a config shows at once.
@@ -288,6 +288,46 @@ def compare(first: str, second: str, *, common: bool, page: Path | None, as_json
     if pair.worse:
         click.echo(f"assay: worse: {', '.join(pair.worse)}", err=True)
     return _BELOW if pair.worse else 0
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="NAME",
+    help="Score runs by this suite, or by held-out, their own prompts; may be repeated. By "
+    "default all that a run has.",
+)
+@click.option(
+    "--form",
+    type=click.Choice(["linear", "quadratic"]),
+    help="Of the surrogate; by default quadratic where there are runs enough.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print data in place of a table.")
+def mixture(runs: tuple[str, ...], suites: tuple[str, ...], form: Any, *, as_json: bool) -> None:
+    """Find weights of a data mixture from runs that trained with others (MoDoMoDo).
+
+    RUN is the folder of a finished `assay train` with data.source = "mixture"; all have the same
+    sources. A surrogate of the score is fitted to their weights; its maximum is printed.
+
+    \b
+      assay mixture runs/pilot-* --suite gsm8k --suite math500
+    """  # noqa: D301  # click takes the escape itself
+    calm()
+    from assay.kit.console import make_console  # noqa: PLC0415  # only what prints needs it
+    from assay.trainer.recipes import mixture as pilots  # noqa: PLC0415
+    from assay.trainer.records.comparing import read_run  # noqa: PLC0415
+
+    advice = pilots.advise([pilots.pilot(read_run(one), suites) for one in runs], form=form)
+    if as_json:
+        click.echo(json.dumps(advice.to_json(), indent=2))
+        return
+    console = make_console()
+    console.print(advice.table())
+    for line in advice.lines:
+        console.print(line, markup=False)
 
 
 @click.command()

@@ -1,10 +1,12 @@
-"""Advantages of the steps within a response.
+"""Rewards and advantages of the steps within a response.
 
     process supervision   A_t = sum of normalised step rewards at or after t
                           GRPO (arXiv 2402.03300, section 4.1.3)
+    progress              c_t = estimate of the step + an equal part of what they lack to R
+                          SPA-RL (arXiv 2505.20732); the second term is a derivation
 
-Difference from the paper: step rewards are normalised over all steps of a group with the unbiased
-std, plus an eps of 1e-6.
+Difference from GRPO's paper: step rewards are normalised over all steps of a group with the
+unbiased std, plus an eps of 1e-6.
 """
 
 from __future__ import annotations
@@ -40,3 +42,29 @@ def dense_group_advantages(
     normal_BT = torch.where(used_BT, scaled_BT, 0.0)
     to_go_BT = normal_BT.flip(1).cumsum(1).flip(1)
     return to_go_BT.to(step_rewards_BT.dtype)
+
+
+def contributions(
+    estimates_BT: torch.Tensor, steps_BT: torch.Tensor, rewards_B: torch.Tensor
+) -> torch.Tensor:
+    """What each step earns of its response's reward (SPA-RL, arXiv 2505.20732), (B, T).
+
+    The estimate at a step's last token (`steps_BT`) and an equal part of what the row's estimates
+    lack to its reward, so that a row sums to it; a row without a step is 0.
+    """
+    steps_BT = steps_BT.bool()
+    kept_BT = torch.where(steps_BT, estimates_BT, 0.0)
+    lacking_B = (rewards_B - kept_BT.sum(dim=1)) / steps_BT.sum(dim=1).clamp(min=1)
+    return torch.where(steps_BT, kept_BT + lacking_B.unsqueeze(1), 0.0)
+
+
+def ridge(features_MX: torch.Tensor, targets_M: torch.Tensor, strength: float) -> torch.Tensor:
+    """Argmin over w of |targets - features w|^2 + strength |w|^2, (X,) float64.
+
+    The regression of SPA-RL's progress (arXiv 2505.20732), a derivation: the authors descend the
+    first term. It solves M equations for M rows, however wide they are. `strength` is above 0.
+    """
+    features, targets = features_MX.double(), targets_M.double()
+    gram_MM = features @ features.T + strength * torch.eye(len(targets), dtype=torch.float64)
+    weights_X: torch.Tensor = features.T @ torch.linalg.solve(gram_MM, targets)
+    return weights_X

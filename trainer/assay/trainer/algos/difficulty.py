@@ -1,13 +1,15 @@
-"""Weights for the difficulty of prompts: TMN-Reweight of GoLongRL (arXiv 2605.19577).
+"""Weights for the difficulty of prompts: GoLongRL's TMN-Reweight, and Observe-R1's medium.
 
     s = alpha * (mean of the prompt) + (1 - alpha) * (mean over its task's prompts of their means)
 
     exp     q = share of the prompt's rewards above s; a reward above its prompt's own mean is
             weighed by exp(gamma (1/2 - q)), any other by exp(gamma (q - 1/2))
     linear  1 + (1 - p), where p is s of correctness, 0 or 1, in place of the reward
+    medium  4 p (1 - p), where p is the prompt's share of correct samples: largest at one half
 
-"exp" is the authors' repository (compute_tmn_grpo_outcome_advantage). "linear" is a derivation from
-their README alone, which gives s and that harder prompts count more.
+"exp" is GoLongRL's code (arXiv 2605.19577, compute_tmn_grpo_outcome_advantage); "linear" follows
+its README, which gives s and that harder prompts count more; "medium" the abstract of
+Observe-R1 (arXiv 2505.12432), which prefers uncertain problems. [derivation]
 
 Differences:
 1. A sample without a judgement (NaN) is in no mean and no share. A prompt without judgements has
@@ -22,7 +24,7 @@ from typing import Literal
 
 import torch
 
-Form = Literal["exp", "linear"]
+Form = Literal["exp", "linear", "medium"]
 
 
 def smoothed(values_PG: torch.Tensor, tasks_P: torch.Tensor, alpha: float) -> torch.Tensor:
@@ -49,18 +51,24 @@ def weights(
     alpha: float = 0.8,
     gamma: float = 1.0,
 ) -> torch.Tensor:
-    """The factor of each advantage: GoLongRL's reweighting (arXiv 2605.19577).
+    """The factor of each advantage (arXiv 2605.19577, arXiv 2505.12432).
 
     Rewards are NaN where there is no judgement. `gamma` is the strength of "exp", at least 0, which
     weighs all alike.
 
     Returns:
-        Above 0, shape (P, G) and dtype of the rewards: within exp(+-gamma / 2), or from 1 to 2.
+        Shape (P, G) and dtype of the rewards: exp within exp(+-gamma / 2), linear from 1 to 2,
+        medium from 0 to 1; 1 for a prompt without a judgement.
     """
     rewards = rewards_PG.double()
     judged_PG = ~rewards.isnan()
-    if form == "linear":
+    if form != "exp":
         right_PG = torch.where(judged_PG, correct_PG.double(), torch.nan)
+    if form == "medium":
+        rate_P1 = right_PG.nanmean(dim=1, keepdim=True)
+        weight_P1 = (4 * rate_P1 * (1 - rate_P1)).nan_to_num(1.0)
+        return weight_P1.expand_as(rewards).to(rewards_PG.dtype)
+    if form == "linear":
         weight_P = 2 - smoothed(right_PG, tasks_P, alpha)
         return weight_P.nan_to_num(1.0).unsqueeze(1).expand_as(rewards).to(rewards_PG.dtype)
     above_PG = rewards > smoothed(rewards, tasks_P, alpha).unsqueeze(1)

@@ -4,6 +4,9 @@
     pre_ppo_select        Pre-PPO (arXiv 2503.22230): prompts that a reward model finds hard
     lim_score             LIMR (arXiv 2502.11886): prompts that learn as the average does
     dump_domain_weights   DUMP (arXiv 2504.09710): domains by an upper confidence bound
+    within_budget         C3PO (arXiv 2506.14731): whole responses up to a number of tokens
+    recap_weights         RECAP (arXiv 2510.21978): objectives that fall back or waver
+    supervision_chance    SASR (arXiv 2505.13026): supervised steps while they still teach
     dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
 
 Differences from the papers:
@@ -18,6 +21,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 
@@ -105,3 +109,37 @@ def dads_domain_weights(
     RuleReasoner's domain-aware dynamic sampling (arXiv 2506.08672).
     """
     return torch.softmax((target - mean_rewards_D).clamp(min=0) / tau, dim=0)
+
+
+def within_budget(lengths: Sequence[int], tokens: int) -> int:
+    """How many of the first responses fit into so many tokens (C3PO, arXiv 2506.14731).
+
+    It stops at the first that does not, so that what waits keeps its order; the very first is taken
+    whatever its length.
+    """
+    fit = sum(spent <= tokens for spent in accumulate(lengths))
+    return max(fit, min(1, len(lengths)))
+
+
+def supervision_chance(
+    norm: float, warmup_norm: float, *, gamma: float, kl: float = 0.0, brake: float = 0.0
+) -> float:
+    """The chance that a step is supervised: SASR (arXiv 2505.13026), a derivation.
+
+    g / (g + gamma * warmup_norm) with g = norm (1 + brake * kl): 1 / (1 + gamma) where supervision
+    still moves the policy as at first, more the farther the policy is from where it began. `norm`
+    and `warmup_norm` are of gradients, at least 0; 0 where both are.
+    """
+    pull = norm * (1 + brake * kl)
+    whole = pull + gamma * warmup_norm
+    return pull / whole if whole else 0.0
+
+
+def recap_weights(
+    progress_D: torch.Tensor, instability_D: torch.Tensor, *, tau: float = 1.0
+) -> torch.Tensor:
+    """The softmax of (instability - progress) / tau: RECAP (arXiv 2510.21978), a derivation.
+
+    Of each objective the slope and the variance of its mean reward over the latest steps.
+    """
+    return torch.softmax((instability_D - progress_D) / tau, dim=0)

@@ -3,17 +3,28 @@
     soft overlong     0, falling to -factor over the last tokens   DAPO (arXiv 2503.14476, eq. 13)
     cosine            reward by correctness and length             arXiv 2502.03373, appendix C.1
     repetition        share of n-grams that occurred before        arXiv 2502.03373, appendix C.2
+    concise           a bonus for a correct, short response        Observe-R1, arXiv 2505.12432
+    difficulty        a penalty over a budget by the pass rate     TRAAC, arXiv 2510.01581
+    progress          similarity of a failure to a success         SRPO, arXiv 2511.15605
     win               w, w - 1/2 or log(w / (1 - w))               Pairwise-RL, arXiv 2504.04950
 
 The verdict stays as it is, and filters such as dynamic sampling read that.
+
+Differences:
+1. Of Observe-R1 and TRAAC the ideas are the abstracts'; the forms are derivations. TRAAC's pruning
+   by attention is not built.
+2. SRPO compares videos in the latent space of a world model. Here a response is its counts of
+   n-grams of tokens: exact, the same in every process, and without a second model. The policy's own
+   hidden states would move with what they are to judge. [derivation]
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 
 Lengths = float | torch.Tensor
@@ -91,6 +102,79 @@ def ngram_repetition_penalty(tokens: Sequence[int], n: int, max_penalty: float) 
         return 0.0
     distinct = len(set(zip(*(tokens[start:] for start in range(n)), strict=False)))
     return max_penalty * (1 - distinct / total)
+
+
+def concise_bonus(
+    length_B: Lengths, correct_B: bool | torch.Tensor, *, below: int, bonus: float
+) -> torch.Tensor:
+    """`bonus` for a correct response of fewer than `below` tokens, else 0 (arXiv 2505.12432).
+
+    float64, of the lengths' shape.
+    """
+    length = torch.as_tensor(length_B, dtype=torch.float64)
+    short = torch.as_tensor(correct_B, device=length.device).bool() & (length < below)
+    return bonus * short.double()
+
+
+def calibrated_length_penalty(
+    length_B: Lengths, pass_rate: float, *, least: int, most: int, factor: float
+) -> torch.Tensor:
+    """-factor * max(0, L - L*) / L*, by the prompt's budget L* (TRAAC, arXiv 2510.01581).
+
+    L* = least + (1 - pass_rate) (most - least), with the pass rate in [0, 1].
+
+    Returns:
+        float64, of the lengths' shape, at most 0.
+
+    Raises:
+        ValueError: least is below 1 or above most.
+    """
+    if not 0 < least <= most:
+        raise ValueError(f"a budget lies between 1 and most = {most}, got least = {least}")
+    budget = least + (1 - pass_rate) * (most - least)
+    length = torch.as_tensor(length_B, dtype=torch.float64)
+    return -factor * (length - budget).clamp(min=0) / budget
+
+
+def prefix_similarities(
+    responses: Sequence[Sequence[int]], *, ngram: int, cuts: int
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How alike responses are on their way, pair by pair: SRPO's progress (arXiv 2511.15605).
+
+    The mean over k = 1 .. cuts of the cosine of two responses' first k / cuts, each the counts of
+    its n-grams of 1 to `ngram` tokens.
+
+    Returns:
+        (G, G), symmetric, in [0, 1]: 1 for the same tokens, 0 without a common one or for an empty
+        response.
+    """
+    count = len(responses)
+    dots_GG = np.zeros((count, count))
+    for cut in range(1, cuts + 1):
+        ends = [-(-len(ids) * cut // cuts) for ids in responses]
+        pieces = [ids[:end] for ids, end in zip(responses, ends, strict=True)]
+        counts_GU = _ngram_counts(pieces, ngram)
+        lengths_G = np.linalg.norm(counts_GU, axis=1, keepdims=True)
+        unit_GU = counts_GU / np.maximum(lengths_G, 1e-12)
+        dots_GG += unit_GU @ unit_GU.T
+    means_GG: np.ndarray[Any, np.dtype[np.float64]] = np.clip(dots_GG / cuts, 0.0, 1.0)
+    return means_GG
+
+
+def _ngram_counts(
+    pieces: Sequence[Sequence[int]], most: int
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Counts (G, U) of the n-grams of 1 to `most` tokens that occur in any piece."""
+    columns: dict[tuple[int, ...], int] = {}
+    places: list[tuple[int, int]] = []
+    for row, ids in enumerate(pieces):
+        for n in range(1, most + 1):
+            grams = zip(*(ids[start:] for start in range(n)), strict=False)
+            places += [(row, columns.setdefault(gram, len(columns))) for gram in grams]
+    counts_GU = np.zeros((len(pieces), len(columns)))
+    if places:
+        np.add.at(counts_GU, tuple(np.array(places).T), 1.0)
+    return counts_GU
 
 
 def win_reward(win: float, form: WinForm = "win", *, clip: float = 5.0) -> float:

@@ -15,8 +15,9 @@ from assay.trainer.selection.declared import (
     DumpConfig,
     LimrConfig,
     PrePpoConfig,
+    RecapConfig,
 )
-from assay.trainer.selection.domains import Curriculum, Dads, Dump
+from assay.trainer.selection.domains import Curriculum, Dads, Dump, Recap
 from assay.trainer.selection.subsets import HardFocus, PrePpo
 from assay.trainer.selection.types import Selector
 from assay.trainer.selection.variance import VarianceAware
@@ -66,6 +67,11 @@ def dump(config: DumpConfig, problems: Sequence[Problem], seed: int) -> Selector
 def dads(config: DadsConfig, problems: Sequence[Problem], seed: int) -> Selector:
     """See Dads; raises ConfigError where all rows have one task."""
     return Dads(config, _several("dads", problems), seed)
+
+
+def recap(config: RecapConfig, problems: Sequence[Problem], seed: int) -> Selector:
+    """See Recap; raises ConfigError where all rows have one task."""
+    return Recap(config, _several("recap", problems), seed)
 
 
 def pre_ppo(config: PrePpoConfig, problems: Sequence[Problem], seed: int) -> Selector:

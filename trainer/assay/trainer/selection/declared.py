@@ -74,6 +74,18 @@ class DadsConfig(Strict):
 
 
 @dataclass(frozen=True, slots=True)
+class RecapConfig(Strict):
+    """RECAP (arXiv 2510.21978): tasks whose reward falls back or wavers. The numbers are ours."""
+
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Weight of the past in a task's moving mean and variance, from one step to the next."""
+    tau: PositiveFloat = 0.05
+    """Temperature of the softmax, in units of reward."""
+    floor: Ratio = 0.3
+    """Part of the draws that tasks share evenly, so that each is seen."""
+
+
+@dataclass(frozen=True, slots=True)
 class CurriculumConfig(Strict):
     """Some tasks first, then all as in the data (arXiv 2503.22230)."""
 
@@ -205,6 +217,12 @@ DUMP = _selects(
 DADS = _selects(
     "dads", "Tasks by how far their reward is below a target.", "RuleReasoner, arXiv 2506.08672",
     settings=DadsConfig, code="algos.selection.dads_domain_weights",
+)  # fmt: skip
+
+RECAP = _selects(
+    "recap", "Tasks whose reward falls back or wavers, before those that rise or stand still.",
+    "RECAP, arXiv 2510.21978, after its abstract; the form is a derivation",
+    settings=RecapConfig, code="algos.selection.recap_weights",
 )  # fmt: skip
 
 CURRICULUM = _selects(

@@ -1,4 +1,4 @@
-"""Tasks by weights, and within a task every problem in turn: DUMP, DADS, and some tasks first.
+"""Tasks by weights, and within a task every problem in turn: DUMP, DADS, RECAP, some tasks first.
 
 A step uses the weights of its start; a draw's number gives the random number that picks its task.
 Draws without a judgement count as drawn, and change no weight.
@@ -12,6 +12,9 @@ Differences:
    counts as the worst of the judged. [derivation]
 3. Some tasks first (arXiv 2503.22230): the paper shows a curve without numbers; here a straight
    line. [derivation]
+4. RECAP (arXiv 2510.21978): of the paper the abstract was at hand, which weighs losses by signals
+   of convergence and instability over few steps. Here the draws of tasks are weighed, by the slope
+   and the variance of a moving mean of rewards; a task without draws keeps both. [derivation]
 """
 
 from __future__ import annotations
@@ -20,13 +23,18 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import torch
 
-from assay.trainer.algos.selection import dads_domain_weights, dump_domain_weights
-from assay.trainer.selection.declared import CurriculumConfig, DadsConfig, DumpConfig
+from assay.trainer.algos.selection import (
+    dads_domain_weights,
+    dump_domain_weights,
+    recap_weights,
+)
+from assay.trainer.selection.declared import CurriculumConfig, DadsConfig, DumpConfig, RecapConfig
 from assay.trainer.selection.orders import Passes, Vector, dice
 from assay.trainer.selection.types import Seen, Selector
 
@@ -157,6 +165,55 @@ class Dads(ByTask):
         """See Selector."""
         super().load_state_dict(state)
         self._sums, self._weights = list(state["sums"]), list(state["weights"])
+
+
+class Recap(ByTask):
+    """Tasks by the slope and the variance of their mean reward; see `recap_weights`."""
+
+    def __init__(self, config: RecapConfig, labels: Sequence[str], seed: int) -> None:
+        super().__init__(labels, seed)
+        self._config = config
+        self._rewards: list[list[float]] = [[] for _ in self.names]  # of this step
+        self._means: list[float | None] = [None] * len(self.names)
+        self._slopes = [0.0] * len(self.names)
+        self._variances = [0.0] * len(self.names)
+
+    def weights(self) -> Vector:
+        """See ByTask."""
+        slopes, variances = torch.tensor([self._slopes, self._variances], dtype=torch.float64)
+        weights = recap_weights(slopes, variances, tau=self._config.tau)
+        floor = self._config.floor
+        return np.asarray(floor / len(self.names) + (1 - floor) * weights.numpy())
+
+    def note(self, task: int, seen: Seen) -> None:
+        """See ByTask."""
+        self._rewards[task] += seen.rewards
+
+    def close_step(self) -> None:
+        """See ByTask."""
+        decay = self._config.decay
+        for task, rewards in enumerate(self._rewards):
+            if not rewards:
+                continue
+            now, mean = fmean(rewards), self._means[task]
+            if mean is None:
+                self._means[task] = now
+                continue
+            self._slopes[task] = slope = (1 - decay) * (now - mean)
+            self._means[task] = mean + slope
+            self._variances[task] = decay * (self._variances[task] + slope * (now - mean))
+        self._rewards = [[] for _ in self.names]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Moving means, their slopes and variances."""
+        moments = {"slopes": list(self._slopes), "variances": list(self._variances)}
+        return {**super().state_dict(), "means": list(self._means), **moments}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Selector."""
+        super().load_state_dict(state)
+        self._means, self._slopes = list(state["means"]), list(state["slopes"])
+        self._variances = list(state["variances"])
 
 
 class Curriculum(ByTask):

@@ -1,7 +1,8 @@
 """Which parts go together. Pure.
 
 A run has every capability until an active part or its engine takes it away; a part may need some.
-Which parts exclude one another follows from that.
+One that takes what it needs itself goes with no other such part. Which parts exclude one another
+follows from that.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ CAPABILITIES: Mapping[str, str] = {
     "outcomes": "what came of a step before the next prompts are chosen",
     "fresh": "responses of the very policy that learns from them",
     "one-turn": "responses of one turn",
+    "whole-groups": "groups that no other part trains in pieces",
     "pausing": "responses that can wait for a later step",
     "verdicts": "rewards that say right or wrong",
     "judged-rewards": "rewards as they were judged",
+    "outcome-reward": "one reward for a whole response",
     "spans": "judgements of steps",
     "steady-spans": "judgements of steps in every batch",
     "whole-batch": "all of a batch before any of it trains",
@@ -41,9 +44,9 @@ def clash(config: Config) -> str:
     """The first need that another part takes away, as a sentence; empty where all are met."""
     on = parts_on(config)
     engine = engine_of(config.rollout)
-    takers = [(_told(part, config), part.takes) for part in on]
-    takers.append((f'rollout.backend = "{engine.name}"', engine.takes))
     for part in on:
+        takers = [(_told(other, config), other.takes) for other in on if other is not part]
+        takers.append((f'rollout.backend = "{engine.name}"', engine.takes))
         for capability, why in part.needs.items():
             for taker, takes in takers:
                 if capability in takes:

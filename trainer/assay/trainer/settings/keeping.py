@@ -20,8 +20,13 @@ class KeepingConfig(Strict):
 
 
 def check_keeping(config: Config, name: str) -> str:
+    """Why a method that is on cannot keep samples; empty where it can."""
+    return needs_logps(config, name) if getattr(config.method, name).groups else ""
+
+
+def needs_logps(config: Config, name: str) -> str:
     """Checks that kept samples have their sampler's log-probabilities; empty where they do."""
-    if not getattr(config.method, name).groups or config.rollout.tells_logps:
+    if config.rollout.tells_logps:
         return ""
     return (
         f"method.{name} needs the sampler's log-probabilities, and vLLM does not give those of the "

@@ -32,7 +32,7 @@ COMPARED = ReadWhere(
     lambda name: not _has_critic(name),
     'one without a critic, as "group"',
 )
-_DIFFICULTY = other_than("method.advantage.difficulty", "none")
+_DIFFICULTY = only("method.advantage.difficulty", "exp", "linear")
 _SEPARATE = only("method.critic.sharing", "separate")
 _BINNED = only("method.critic.loss", "hl-gauss", "two-hot")
 _CORRECTED = other_than("method.loss.importance_correction", "none")
@@ -51,9 +51,9 @@ class AdvantageConfig(Strict):
     """All but gae: the centred reward is divided by the deviation of its group, of the batch, of
     its task's prompts (GoLongRL), or by 1 (Dr. GRPO).
     """
-    difficulty: Literal["none", "exp", "linear"] = "none"
-    """group, rloo: weighs harder prompts more, by the form of GoLongRL's code, or linearly; see
-    algos/difficulty.py.
+    difficulty: Literal["none", "exp", "linear", "medium"] = "none"
+    """group, rloo: weighs harder prompts more (exp, of GoLongRL's code; linear), or those of medium
+    difficulty (Observe-R1); see algos/difficulty.py.
     """
     difficulty_alpha: Annotated[Ratio, _DIFFICULTY] = 0.8
     """The prompt's share in its smoothed mean; its task has the rest (0.8 in GoLongRL's script)."""

@@ -59,11 +59,23 @@ PARTS: tuple[Part, ...] = (
         "difficulty-weight", "advantage",
         "Right responses to hard prompts and wrong ones to easy prompts count for more, by a pass "
         "rate smoothed with that of the task.",
-        f"{_TMN}; the linear form is a derivation", *switch("method.advantage.difficulty", "none"),
+        f"{_TMN}; the linear form is a derivation",
+        *switch("method.advantage.difficulty", "none", "exp", "linear"),
         code=("algos.difficulty.weights", "algos.difficulty.smoothed"),
         needs={
             "group-baseline": "it weighs prompts by their groups",
             "whole-batch": "a task's mean is over the batch",
+        },
+    ),
+    Part(
+        "medium-difficulty", "advantage",
+        "Prompts that about half of the samples solve count for most.",
+        "Observe-R1, arXiv 2505.12432, after its abstract; the form is a derivation",
+        *switch("method.advantage.difficulty", "none", "medium"),
+        code=("algos.difficulty.weights",),
+        needs={
+            "group-baseline": "it weighs prompts by their groups",
+            "verdicts": "a pass rate counts right responses",
         },
     ),
     Part(
@@ -141,6 +153,8 @@ def refining_lines(config: Config) -> list[str]:
 
 
 def _difficulty(advantage: AdvantageConfig) -> str:
+    if advantage.difficulty == "medium":
+        return "times 4 p (1 - p), p the share of correct samples of the prompt"
     s = f"s = {advantage.difficulty_alpha:g} * mean of the prompt + the rest * mean of its task"
     if advantage.difficulty == "linear":
         return f"times 1 + (1 - s), with {s}, of correctness"

@@ -13,6 +13,7 @@ from assay.trainer.core.batch import Batch, Scored, filled, pad
 from assay.trainer.core.build import Workshop, encoder
 from assay.trainer.core.trainer import PolicyTrainer
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.offline.mixing import MixedSource, row_by_row
 from assay.trainer.methods.offline.source import BEFORE, StoredSource
 from assay.trainer.methods.offline.stored import Stored, read_stored
 from assay.trainer.methods.offline.surrogates import BASELINE, BETTER, STEPS
@@ -33,15 +34,27 @@ class Offline(RunHooks):
         self._sources: list[StoredSource] = []
         self._tokenizer: Any = None
         self._ends: dict[int, bool] = {}
+        self._mixes = config.method.offline.mix != "none"
+        self._supervised = not self._mixes
 
-    def source(self, shop: Workshop, *, whole: bool) -> Source:
+    def source(self, shop: Workshop, *, whole: bool) -> Source | None:
         """See Hooks."""
         del whole
+        if self._mixes:
+            return None
         made = StoredSource(self.config, shop.ranks)
         if self._stored is not None:
             made.open(self._stored)
         self._sources.append(made)
         return made
+
+    def around(self, source: Source, shop: Workshop) -> Source:
+        """See Hooks: steps of stored responses beside steps of drawn ones."""
+        if not self._mixes:
+            return source
+        stored = StoredSource(row_by_row(self.config), shop.ranks)
+        self._sources.append(stored)
+        return MixedSource(source, stored, self.config, shop.trainer)
 
     def prepare(
         self, session: RunSession, trainer: PolicyTrainer, stream: PromptStream, *, resumed: bool
@@ -101,6 +114,9 @@ class Offline(RunHooks):
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
         """See Hooks: what the policy wrote, the prompt's baseline, steps, and who is a pair."""
         del collected
+        self._supervised = all(item.rollout.policy_step == BEFORE for item in scored)
+        if not self._supervised:
+            return batch
         stored, device = self._opened, batch["loss_mask"].device
         places = [self._sources[0].group(draw)[index] for draw, index in map(_place, scored)]
         rows = [stored.responses[number] for number in places]
@@ -130,8 +146,16 @@ class Offline(RunHooks):
         return self._ends[token]
 
     def credited(self, batch: Batch, judged: int) -> None:
-        """See Hooks: an actor that learns from a critic's steps leaves the critic as it is."""
+        """See Hooks: what learns from a critic's steps, or from demonstrations, leaves it alone.
+
+        Demonstrations have the gradient of their likelihood: the advantage 1, and a ratio of 1.
+        """
         del judged
+        if self._mixes and self._supervised:
+            batch["advantages"] = batch["loss_mask"].to(batch["advantages"].dtype)
+            batch["old_logps"] = torch.full_like(batch["old_logps"], float("nan"))
+            if "value_mask" in batch:
+                batch["value_mask"] = torch.zeros_like(batch["value_mask"])
         if self.config.method.loss.objective == "direct-advantage":
             batch["value_mask"] = torch.zeros_like(batch["value_mask"])
 

@@ -6,13 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from assay.trainer.methods.offline.parts import METRICS, PARTS, lines
-from assay.trainer.settings.kinds import NonNegative, NonNegativeFloat, Strict
+from assay.trainer.settings.kinds import (
+    NonNegative,
+    NonNegativeFloat,
+    Positive,
+    PositiveFloat,
+    Strict,
+)
 from assay.trainer.settings.method import Lines, TrainingMethod
-from assay.trainer.settings.reading import other_than
+from assay.trainer.settings.reading import only, other_than
 
 if TYPE_CHECKING:
     from assay.trainer.settings.config import Config
 
+_MIXED = only("method.offline.mix", "sasr")
 _PAIRS = other_than("method.offline.pairs", "")
 
 
@@ -41,6 +48,17 @@ class OfflineConfig(Strict):
     no ratio."""
     step_end: str = "\n"
     """A token with this text ends a step, for losses of steps. Empty: each token is one."""
+    mix: Literal["none", "sasr"] = "none"
+    """none: nothing is drawn to train. sasr: some steps are supervised by the rows, the others go
+    by the policy's own responses (SASR, arXiv 2505.13026; its numbers are ours)."""
+    mix_warmup: Annotated[Positive, _MIXED] = 10
+    """The first steps, all supervised."""
+    mix_gamma: Annotated[PositiveFloat, _MIXED] = 1.0
+    """Weight of the warm-up's gradient: a supervised step has the chance 1 / (1 + gamma) while its
+    gradient is as long as then."""
+    mix_brake: Annotated[NonNegativeFloat, _MIXED] = 0.0
+    """Supervised steps become likelier by so much for each nat of divergence from the initial
+    policy; above 0 it needs method.loss.kl_coef."""
 
 
 def check(config: Config) -> str:
@@ -67,6 +85,29 @@ def check(config: Config) -> str:
         return (
             "method.offline.rows needs rollout.temperature = 1: log-probabilities of stored "
             "responses are the model's own"
+        )
+    return _mixed(config)
+
+
+def _mixed(config: Config) -> str:
+    method = config.method
+    if method.offline.mix == "none":
+        return ""
+    if method.offline.pairs or method.offline.reference != "none":
+        return (
+            'method.offline.mix needs method.offline.reference = "none", and no pairs: its '
+            "supervised steps have no ratio"
+        )
+    if method.advantage.estimator == "stored" or method.loss.objective not in ("ppo", "cispo"):
+        return (
+            "method.offline.mix needs a loss and an estimator of drawn responses: set "
+            'method.loss.objective = "ppo" or "cispo", and method.advantage.estimator to another '
+            'than "stored"'
+        )
+    if method.offline.mix_brake and not method.loss.kl_most:
+        return (
+            "method.offline.mix_brake goes by the divergence from the initial policy: set "
+            "method.loss.kl_coef above 0"
         )
     return ""
 

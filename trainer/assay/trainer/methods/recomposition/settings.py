@@ -40,8 +40,12 @@ PARTS: tuple[Part, ...] = (
         "part of a later batch.",
         "RoRecomp, arXiv 2509.25958, after its abstract", *switch("method.recomposition.groups", 0),
         code=("methods.recomposition.recomposition.Recomposition",),
-        takes={"fresh": "remainders of earlier steps train"},
+        takes={
+            "fresh": "remainders of earlier steps train",
+            "whole-groups": "a group is trained in pieces",
+        },
         needs={
+            "whole-groups": "its parts are of a whole group",
             "collector": "it keeps whole groups until their remainders train",
             "verdicts": "it tells right from wrong responses",
             "group-baseline": "advantages are those of the whole group",

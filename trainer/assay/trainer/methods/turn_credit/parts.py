@@ -24,6 +24,7 @@ PARTS: tuple[Part, ...] = (
         "Dr. MAS, arXiv 2602.08847; search self-play, arXiv 2510.18821",
         lambda c: c.method.turn_credit.unit == "agent", _OFF,
         code=("algos.episodes.unit_advantages", "algos.episodes.agent_gae"),
+        takes={"outcome-reward": "each agent earns its own"},
     ),
     Part(
         "roles-apart", "advantage",

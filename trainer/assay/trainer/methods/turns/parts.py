@@ -30,7 +30,10 @@ def _without_turns(config: Config) -> Switches:
 
 
 _DIALOGUE_NEEDS = {"critic": "turns are credited token by token"}
-_DIALOGUE_TAKES = {"one-turn": "a response is a dialogue"}
+_DIALOGUE_TAKES = {
+    "one-turn": "a response is a dialogue",
+    "outcome-reward": "its turns earn by themselves",
+}
 PARTS: tuple[Part, ...] = (
     Part(
         "self-verification", "sampling",

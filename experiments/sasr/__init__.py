@@ -1,0 +1,1 @@
+"""SASR's supervised steps between others."""

@@ -1,0 +1,1 @@
+"""TRAAC's length reward, calibrated by difficulty."""
