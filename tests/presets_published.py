@@ -178,6 +178,25 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "rollout.top_p": (0.9, "code"),
         "run.steps": (1000, "code"),
     },
+    # The same repository: polIter_rho1bSft2_spo_tree_GSM8K.
+    "spo_tree": {
+        "method.advantage.estimator": ("tree", "code"),
+        "method.advantage.scale": ("none", "code"),
+        "method.tree.branches": ((6, 6, 6), "code"),
+        "method.tree.segment_tokens": (30, "code"),
+        "method.tree.mask_sure": (True, "code"),
+        "method.tree.threshold": (0.9, "code"),
+        "method.loss.clip_low": (0.2, "code"),
+        "method.loss.clip_high": (0.2, "code"),
+        "optim.learning_rate": (1e-6, "code"),
+        "optim.mini_batches": (8, "code"),
+        "rollout.prompts_per_step": (16, "code"),
+        "rollout.group_size": (216, "code"),
+        "rollout.max_new_tokens": (1024, "code"),
+        "rollout.temperature": (0.6, "code"),
+        "rollout.top_p": (0.9, "code"),
+        "run.steps": (1000, "code"),
+    },
     # arXiv 2505.24298.
     "areal": {
         "method.asynchrony.mode": ("bounded", "AReaL"),

@@ -133,6 +133,23 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
     ),
+    "spo_tree": (
+        "16 prompts x 216 samples = 3,456 responses a step, of at most 1,024 tokens",
+        [
+            "A_t = V(end of t's segment) - V(its start)",
+            "a prompt's responses grow in a tree of 6 x 6 x 6 segments of 30 tokens",
+            "V: R at a leaf, the mean of its children elsewhere; faults are in no V",
+            "a segment that several responses share is in the loss once",
+            "only tokens with a probability below 0.9 are in the loss",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 8 mini-batches of 432 responses = 8 optimizer steps",
+    ),
     "spo": (
         "64 prompts x 8 samples = 512 responses a step, of at most 1,024 tokens",
         [

@@ -70,6 +70,48 @@ def test_segments_are_valued_by_judged_continuations_and_faults_make_nothing_up(
     assert moved
 
 
+def test_a_tree_trains_each_segment_once_and_says_what_it_drew(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    """Every fifth leaf faults."""
+    judged = 0
+
+    def faulty(_call: int, _item: Any) -> bool:
+        nonlocal judged
+        judged += 1
+        return judged % 5 == 0
+
+    drawn = []
+    for backend in ("hf", "paged"):
+        config = tiny_config(
+            method={
+                "advantage": {"estimator": "tree", "scale": "none"},
+                "tree": {"branches": [3, 2], "segment_tokens": 1, "mask_sure": False},
+            },
+            rollout={"prompts_per_step": 4, "group_size": 6, "backend": backend},
+        )
+        [(collected, batch)] = steps_of(config, tmp_path, ExactTransport(faulty), 1)
+        drawn.append([rollout.response.ids for rollout in collected.rows])
+        segments = {
+            (place // 2 if depth == 0 else place, depth)
+            for place, rollout in enumerate(collected.rows)
+            for depth in range(2)
+            if len(rollout.response.ids) > depth
+        }
+        assert collected.metrics["tree_calls"] == len(segments)
+        mask_BT, advantages_BT = batch["loss_mask"], batch["advantages"]
+        assert 0 < int(mask_BT.sum()) < collected.metrics["tree_tokens"]
+        assert collected.metrics["tree_tokens"] < batch["completion_mask"].sum()
+        assert not mask_BT[batch["rewards"].isnan()].any()
+        assert not advantages_BT[~mask_BT].any()
+        first_BT = mask_BT[:, 0].view(-1, 2)
+        assert bool((first_BT.sum(dim=1) <= 1).all()), "two leaves share their first token"
+        assert bool((advantages_BT[mask_BT].abs() <= 1).all())
+        assert advantages_BT[mask_BT].any()
+    assert drawn[0] == drawn[1], "the engines grow the same trees"
+    assert drawn[0][::2] != drawn[0][1::2]
+
+
 def test_recomposed_batches_are_as_large_and_remainders_start_from_their_sampler(
     tiny_config: MakeConfig, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from golden import reference as ref
+from golden import reference_sampled as sampled
 
 NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
 OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
@@ -359,6 +360,16 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         ref.fire_first_token_probs,
         "FIRE, arXiv 2410.21236",
         {"logits": [10, 8, 6, 4, 2], "temperature": 30.0, "top_k": 4},
+    ),
+    (
+        sampled.spo_tree_advantages,
+        "SPO-tree, arXiv 2505.23564",
+        {"rewards": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0], "branches": [3, 2]},
+    ),
+    (
+        sampled.spo_tree_advantages,
+        "SPO-tree, arXiv 2505.23564",
+        {"rewards": [1.0, None, 0.5, 0.0, None, None, None, 1.0], "branches": [2, 2, 2]},
     ),
     (
         ref.dpo_losses,

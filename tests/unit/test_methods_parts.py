@@ -45,6 +45,7 @@ def of_stored(objective: str, *, pairs: str = "", **offline: Any) -> dict[str, A
     }
 
 
+TREE = {"advantage": {"estimator": "tree", "scale": "none"}, "rollout": {"group_size": 216}}
 ANCHOR = {"against": "anchor", "anchors": "reference"}
 TOGETHER = {"cotraining": {"enabled": True}}
 # For every part the least that switches it on.
@@ -146,6 +147,7 @@ ON: dict[str, dict[str, Any]] = {
         "advantage": {"estimator": "symmetric"},
         "pairwise": {"against": "group", "anchors": "reference"},
     },
+    "tree-advantages": TREE,
     "turn-independence": of_turns("verify"),
     "role-normalisation": of_turns("verify"),
     "agent-credit": of_episodes(unit="agent"),
@@ -162,6 +164,7 @@ ON: dict[str, dict[str, Any]] = {
     "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
     "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
     "probability-mask": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "tree-probability-mask": TREE,
     "class-weights": TOGETHER,
     "std-scaling": {},
     "task-scaling": {"advantage": {"scale": "task"}},
