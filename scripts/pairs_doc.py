@@ -36,6 +36,12 @@ ON: Mapping[str, Mapping[str, str]] = {
         "method.advantage.estimator": "segments",
         "method.advantage.scale": "none",
     },
+    "tree-advantages": {
+        "method.advantage.estimator": "tree",
+        "method.advantage.scale": "none",
+        "method.tree.branches": "[2, 2]",
+        "method.tree.segment_tokens": "1",
+    },
     "group-in-pairs": {
         "method.advantage.estimator": "symmetric",
         "method.pairwise.against": "group",
@@ -55,6 +61,10 @@ ON: Mapping[str, Mapping[str, str]] = {
     "hints": {"method.hints.enabled": "true", "data.columns.solution": "solution"},
     "replay": {"method.replay.groups": "8"},
     "recomposition": {"method.recomposition.groups": "8"},
+    "forced-rethinking": {
+        "method.rethinking.share": "0.5",
+        "method.rethinking.triggers": '["?"]',
+    },
     "prof-filter": {"method.filter.prof": "both"},
     "spread-filter": {"method.filter.min_group_std": "0.05"},
     "void-turn-filter": {"method.filter.void": "text", "method.filter.void_answer": "[0-4]"},

@@ -197,6 +197,24 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "rollout.top_p": (0.9, "code"),
         "run.steps": (1000, "code"),
     },
+    # TIGER-AI-Lab/VL-Rethinker: experience_maker.py, replay_buffer.py, loss.py; train_vlm_multi.sh.
+    "vl_rethinker": {
+        "method.replay.alpha": (1.0, "code"),
+        "method.rethinking.share": (0.65, "code"),
+        "method.rethinking.keep": ("correct", "code"),
+        "method.rethinking.room": (1024, "code"),
+        "method.loss.clip_low": (0.2, "code"),
+        "method.loss.clip_high": (0.35, "code"),
+        "method.loss.aggregation": ("token-mean", "code"),
+        "method.loss.kl_coef": (0.0, "script"),
+        "method.loss.entropy_coef": (0.0, "script"),
+        "optim.learning_rate": (1e-6, "script"),
+        "optim.epochs": (1, "code"),
+        "rollout.group_size": (8, "script"),
+        "rollout.max_new_tokens": (6144, "script"),
+        "rollout.temperature": (1.0, "script"),
+        "rollout.top_p": (0.95, "script"),
+    },
     # arXiv 2505.24298.
     "areal": {
         "method.asynchrony.mode": ("bounded", "AReaL"),

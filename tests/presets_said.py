@@ -133,6 +133,17 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
     ),
+    "vl_rethinker": (
+        "64 prompts x 8 samples = 512 responses a step, of at most 6,144 tokens",
+        ["A = R - mean of the 8 rewards of its prompt"],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.35) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 2 mini-batches of 256 responses = 2 optimizer steps",
+    ),
     "spo_tree": (
         "16 prompts x 216 samples = 3,456 responses a step, of at most 1,024 tokens",
         [

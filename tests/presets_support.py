@@ -55,6 +55,8 @@ def in_miniature(preset: Path, model: Path, data: Path, *overrides: str) -> Conf
         ]
     if published.method.advantage.estimator == "tree":
         small += ["method.tree.branches=[2,2]", "method.tree.segment_tokens=1"]
+    if published.method.rethinking.share:
+        small += ["method.rethinking.room=1", 'method.rethinking.triggers=["?"]']
     if published.method.episodes.on:  # what is said there is nothing that tiny models say
         small += _relayed(published)
     return configs.load(preset, [*small, *overrides])

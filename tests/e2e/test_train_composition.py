@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from trainer_support import ExactTransport, built_trainer
@@ -110,6 +111,45 @@ def test_a_tree_trains_each_segment_once_and_says_what_it_drew(
         assert advantages_BT[mask_BT].any()
     assert drawn[0] == drawn[1], "the engines grow the same trees"
     assert drawn[0][::2] != drawn[0][1::2]
+
+
+class AnotherLook(ExactTransport):
+    """Right is the very reference, and behind a question mark whatever is of even length."""
+
+    def _judge(self, item: Any, result: Any) -> None:
+        super()._judge(item, result)
+        if "?" in item.response and len(item.response) % 2 == 0:
+            result.judgement.reward, result.judgement.verdict = 1.0, "correct"
+
+
+def test_responses_go_on_behind_their_end_and_the_trigger_is_not_trained(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    drawn = []
+    for backend in ("hf", "paged"):
+        config = tiny_config(
+            method={"rethinking": {"share": 0.8, "triggers": ["?"]}},
+            rollout={"prompts_per_step": 4, "max_new_tokens": 8, "backend": backend},
+        )
+        [(collected, batch)] = steps_of(config, tmp_path, AnotherLook(), 1)
+        drawn.append([rollout.response.ids for rollout in collected.rows])
+        kept = [row for row, rollout in enumerate(collected.rows) if rollout.turns]
+        assert kept
+        for row, rollout in enumerate(collected.rows):
+            own_T = batch["loss_mask"][row, : len(rollout.response.ids)]
+            if row not in kept:
+                assert "?" not in rollout.response.text
+                continue
+            assert rollout.result.judgement.verdict == "correct"
+            assert rollout.response.text.count("?") >= 1
+            assert own_T.tolist().count(False) == 1
+            assert not own_T[rollout.turns[0].end]
+        measured = collected.metrics
+        assert measured["rethinking_tried"] * measured["rethinking_kept"] == pytest.approx(
+            len(kept) / len(collected.rows)
+        )
+        assert 0 < measured["rethinking_corrected"] <= 1
+    assert drawn[0] == drawn[1], "the engines go on alike"
 
 
 def test_recomposed_batches_are_as_large_and_remainders_start_from_their_sampler(

@@ -73,6 +73,8 @@ ON: dict[str, dict[str, Any]] = {
     "selective-revision": of_turns("verify"),
     "episodes": {"episodes": {"environment": "python"}},
     "shared-tool-results": {"episodes": {"environment": "python", "cache": True}},
+    "forced-rethinking": {"rethinking": {"share": 0.5}},
+    "corrected-only": {"rethinking": {"share": 0.5}},
     "truncation": {
         "advantage": {"estimator": "gae"},
         "critic": {"pretrain_steps": 5},

@@ -90,6 +90,7 @@ ESTIMATOR = Estimator(
             "fresh": "states are valued by the policy that came to them",
             "one-turn": "it values states of one text",
             "groups": "a tree's leaves are the samples of a prompt",
+            "own-tokens": "a state is worth what the policy makes of it by itself",
             "collector": "trees grow where single responses are drawn",
         },
         takes={
