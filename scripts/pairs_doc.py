@@ -65,6 +65,7 @@ ON: Mapping[str, Mapping[str, str]] = {
         "method.rethinking.share": "0.5",
         "method.rethinking.triggers": '["?"]',
     },
+    "partial-starts": {"method.starts.column": "begun"},
     "prof-filter": {"method.filter.prof": "both"},
     "spread-filter": {"method.filter.min_group_std": "0.05"},
     "void-turn-filter": {"method.filter.void": "text", "method.filter.void_answer": "[0-4]"},

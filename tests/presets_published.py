@@ -215,6 +215,15 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "rollout.temperature": (1.0, "script"),
         "rollout.top_p": (0.95, "script"),
     },
+    # THUDM/ReST-RL: process_gen_data.py, train_grpo.py; run_grpo.sh.
+    "rest_rl": {
+        "method.starts.column": ("begun", "code"),
+        "optim.learning_rate": (1e-7, "script"),
+        "optim.epochs": (1, "script"),
+        "rollout.group_size": (8, "script"),
+        "rollout.max_new_tokens": (1024, "script"),
+        "rollout.temperature": (0.7, "code"),
+    },
     # arXiv 2505.24298.
     "areal": {
         "method.asynchrony.mode": ("bounded", "AReaL"),

@@ -144,6 +144,17 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 2 mini-batches of 256 responses = 2 optimizer steps",
     ),
+    "rest_rl": (
+        "16 prompts x 8 samples = 128 responses a step, of at most 1,024 tokens",
+        ["A = (R - mean of the 8 rewards of its prompt) / deviation of the same"],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 128 responses = 1 optimizer step",
+    ),
     "spo_tree": (
         "16 prompts x 216 samples = 3,456 responses a step, of at most 1,024 tokens",
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from assay.trainer.recipes.starts.choosing import StartsPlan, write_starts
 from trainer_support import ExactTransport, built_trainer
 
 MakeConfig = Callable[..., Any]
@@ -150,6 +152,55 @@ def test_responses_go_on_behind_their_end_and_the_trigger_is_not_trained(
         )
         assert 0 < measured["rethinking_corrected"] <= 1
     assert drawn[0] == drawn[1], "the engines go on alike"
+
+
+def test_responses_begin_with_what_their_row_holds(tiny_config: MakeConfig, tmp_path: Path) -> None:
+    """Sums above 9, whose answers begin with a 1; half of the rows tell it."""
+    rows = [(a, b) for a in range(10) for b in range(10) if a + b > 9]
+    path = tmp_path / "starts.jsonl"
+    told = [
+        {"question": f"{a}+{b}=", "answer": str(a + b), "begun": "1" if a % 2 else ""}
+        for a, b in rows
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    drawn = []
+    for backend in ("hf", "paged"):
+        config = tiny_config(
+            method={"starts": {"column": "begun"}},
+            data={"path": str(path)},
+            rollout={"prompts_per_step": 8, "backend": backend},
+        )
+        [(collected, batch)] = steps_of(config, tmp_path, ExactTransport(), 1)
+        drawn.append([rollout.response.ids for rollout in collected.rows])
+        begun = [int(one.request.draw.problem.question[0]) % 2 == 1 for one in collected.rows]
+        for row, (rollout, given) in enumerate(zip(collected.rows, begun, strict=True)):
+            length = len(rollout.response.ids)
+            assert batch["loss_mask"][row, :length].tolist() == [not given] + [True] * (length - 1)
+            assert not given or rollout.response.text.startswith("1")
+        assert 0 < collected.metrics["started"] == sum(begun) / len(begun) < 1
+        assert collected.metrics["started_tokens"] == 1
+        assert any(one.result.judgement.reward for one in collected.rows)
+    assert drawn[0] == drawn[1], "the engines go on alike"
+
+
+def test_a_run_s_rollouts_become_beginnings_that_a_run_trains_from(
+    tiny_config: MakeConfig, train: Callable[..., Any], tmp_path: Path
+) -> None:
+    train(tiny_config(run={"steps": 2, "rollouts": "all"}, eval={"prompts": 0}), "first")
+    out = tmp_path / "starts.jsonl"
+    plan = StartsPlan(tmp_path / "first", separator="1", share=1.0)
+    tally = write_starts(plan, out)
+    assert 0 < tally.kept < tally.prompts
+    assert tally.starts
+    config = tiny_config(
+        method={"starts": {"column": "begun"}},
+        data={"path": str(out), "columns": {"prompt": "prompt", "reference": "reference"}},
+        run={"steps": 2},
+        eval={"prompts": 0},
+    )
+    rows = train(config, "second")
+    assert all(0 < row["started"] < 1 for row in rows)
+    assert any(row["grad_norm"] > 0 for row in rows)
 
 
 def test_recomposed_batches_are_as_large_and_remainders_start_from_their_sampler(

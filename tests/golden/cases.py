@@ -372,6 +372,11 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         {"rewards": [1.0, None, 0.5, 0.0, None, None, None, 1.0], "branches": [2, 2, 2]},
     ),
     (
+        sampled.rest_exponential_weights,
+        "ReST-RL, arXiv 2508.19576",
+        {"count": 4, "alpha": 0.95},
+    ),
+    (
         ref.dpo_losses,
         "DPO, arXiv 2305.18290",
         {

@@ -28,3 +28,8 @@ def spo_tree_advantages(rewards: list[float | None], branches: list[int]) -> Mat
         ]
         for way in ways
     ]
+
+
+def rest_exponential_weights(count: int, alpha: float) -> list[float]:
+    """ReST-RL (arXiv 2508.19576): a geometric series that sums to 1."""
+    return [(1 - alpha) * alpha**place / (1 - alpha**count) for place in range(count)]

@@ -9,6 +9,7 @@ import torch
 
 from assay.trainer.algos.segments import tree_advantages as tree_kernel
 from assay.trainer.algos.segments import tree_values
+from assay.trainer.algos.selection import exponential_weights
 from assay.trainer.core.batch import Scored, group_advantages
 from assay.trainer.methods.tree.method import COLUMN as TREE_COLUMN
 from assay.trainer.methods.tree.settings import TreeConfig
@@ -31,3 +32,8 @@ def spo_tree_advantages(rewards: Sequence[float | None], branches: Sequence[int]
     shared = batch_of(rows, on)
     found = group_advantages(shared, chosen, len(rewards))
     return torch.where(shared["loss_mask"], found, shared[TREE_COLUMN]).nan_to_num(0.0)
+
+
+@golden(exponential_weights)
+def rest_exponential_weights(count: int, alpha: float) -> Any:
+    return exponential_weights(count, alpha=alpha)

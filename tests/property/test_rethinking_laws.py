@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients import Fault, Judgement, Result
-from assay.trainer.core.batch import Scored, pad, token_rewards
+from assay.trainer.core.batch import Scored, own_tokens, pad, token_rewards
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Draw, Request, Response, Sampling
-from assay.trainer.methods.rethinking.method import Rethink, own_tokens, rethinking_metrics
+from assay.trainer.methods.rethinking.method import Rethink, rethinking_metrics
 from assay.trainer.methods.rethinking.settings import RethinkingConfig
 from assay.trainer.methods.rethinking.talk import Rethinking
 from assay.trainer.rollouts.exchange import held

@@ -61,8 +61,10 @@ def test_nothing_here_knows_trl() -> None:
             "collections",
             "dataclasses",
             "functools",
+            "itertools",
             "math",
             "numpy",
+            "statistics",
             "torch",
             "typing",
         }

@@ -75,6 +75,7 @@ ON: dict[str, dict[str, Any]] = {
     "shared-tool-results": {"episodes": {"environment": "python", "cache": True}},
     "forced-rethinking": {"rethinking": {"share": 0.5}},
     "corrected-only": {"rethinking": {"share": 0.5}},
+    "partial-starts": {"starts": {"column": "begun"}},
     "truncation": {
         "advantage": {"estimator": "gae"},
         "critic": {"pretrain_steps": 5},

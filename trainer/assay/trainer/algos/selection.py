@@ -5,6 +5,8 @@
     lim_score             LIMR (arXiv 2502.11886): prompts that learn as the average does
     dump_domain_weights   DUMP (arXiv 2504.09710): domains by an upper confidence bound
     dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
+    accepted_best         ReST-RL (arXiv 2508.19576): the response of a group to start from
+    exponential_weights   ReST-RL: how often its states are started from
 
 Differences from the papers:
 1. PROF's counts: as even as the two sides allow, an odd one goes to the incorrect. [derivation]
@@ -16,6 +18,7 @@ are
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -105,3 +108,27 @@ def dads_domain_weights(
     RuleReasoner's domain-aware dynamic sampling (arXiv 2506.08672).
     """
     return torch.softmax((target - mean_rewards_D).clamp(min=0) / tau, dim=0)
+
+
+def accepted_best(
+    rewards: Sequence[float], *, least_std: float = 0.05, least_best: float = 0.9
+) -> tuple[bool, int | None]:
+    """Whether a group trains, and its response to start from: ReST-RL (arXiv 2508.19576).
+
+    A group trains where its rewards deviate (the population's deviation) by `least_std` or more;
+    the first of its best responses is started from where it also earned `least_best`. The defaults
+    are those of the authors' code.
+    """
+    if len(rewards) < 2 or statistics.pstdev(rewards) < least_std:
+        return False, None
+    best = max(range(len(rewards)), key=lambda n: rewards[n])
+    return True, best if rewards[best] >= least_best else None
+
+
+def exponential_weights(count: int, *, alpha: float = 0.95) -> list[float]:
+    """alpha^i / sum_j alpha^j of the states of a response, in order: ReST-RL (arXiv 2508.19576).
+
+    `alpha` in (0, 1) is 0.95 in the authors' code: early states, with more to write, come oftener.
+    """
+    weights = [alpha**place for place in range(count)]
+    return [weight / math.fsum(weights) for weight in weights]

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 
 from assay.trainer.algos.turns import turn_gae
-from assay.trainer.core.batch import Batch, Scored, filled
+from assay.trainer.core.batch import Batch, Scored, with_own
 from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.hooks import Hooks
 from assay.trainer.core.rewards import Judge
 from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.methods.rethinking.talk import Rethinking
 from assay.trainer.rollouts.exchange import Talk
-from assay.trainer.rollouts.types import Collected, Remote, Rollout
+from assay.trainer.rollouts.types import Collected, Remote
 
 
 class Rethink(Hooks):
@@ -60,39 +60,12 @@ class Rethink(Hooks):
     def mark(self, batch: Batch, scored: Sequence[Scored], collected: Collected) -> Batch:
         """See Hooks: the trigger's tokens leave `own`, `loss_mask` and what a critic learns."""
         del collected
-        own_BT = filled([own_tokens(one) for one in scored], False, torch.bool)
-        own_BT = own_BT.to(batch["rewards"].device)
-        judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
-        return {
-            **batch,
-            "own": own_BT,
-            "loss_mask": batch["loss_mask"] & own_BT,
-            "value_mask": own_BT & judged_B1,
-        }
-
-    def earned(self, batch: Batch, rewards_BT: torch.Tensor) -> torch.Tensor:
-        """See Hooks: the response's reward is on its last token, behind the trigger."""
-        own_BT, moved_BT = batch["own"], rewards_BT.clone()
-        reward_B1 = batch["rewards"].nan_to_num(0.0).unsqueeze(1).to(rewards_BT.dtype)
-        places_T = torch.arange(own_BT.shape[1], device=own_BT.device)
-        last_B1 = torch.where(own_BT, places_T, 0).amax(dim=1, keepdim=True)
-        moved_BT.scatter_add_(1, own_BT.sum(dim=1, keepdim=True) - 1, -reward_B1)
-        return moved_BT.scatter_add_(1, last_B1, reward_B1)
+        return with_own(batch, scored)
 
     def returns(self, batch: Batch) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         """See Hooks: over the trigger, as if it did not stand there."""
         del batch
         return partial(turn_gae, independent=False)
-
-
-def own_tokens(item: Scored) -> list[bool]:
-    """Which tokens of a response the policy wrote."""
-    row = item.rollout
-    own = [True] * len(row.response.ids)
-    if isinstance(row, Rollout) and row.turns:
-        first, second = row.turns
-        own[first.end : second.start] = [False] * (second.start - first.end)
-    return own
 
 
 def rethinking_metrics(facts: Sequence[Sequence[float]]) -> dict[str, float]:
