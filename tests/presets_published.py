@@ -224,6 +224,26 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "rollout.max_new_tokens": (1024, "script"),
         "rollout.temperature": (0.7, "code"),
     },
+    # arXiv 2505.02835; yfzhang114/r1_reward: loss.py, math_verifier_mllm.py; train.sh.
+    "stable_reinforce": {
+        "reward.verifier": ("r1-reward", "code"),
+        "method.advantage.estimator": ("plain", "script"),
+        "method.advantage.normalise": ("batch", "arXiv 2505.02835"),
+        "method.advantage.max_sigma": (3.0, "arXiv 2505.02835"),
+        "method.loss.pre_clip": (1000.0, "code"),
+        "method.loss.clip_low": (0.2, "code"),
+        "method.loss.clip_high": (0.2, "code"),
+        "method.loss.aggregation": ("seq-mean-token-mean", "code"),
+        "method.loss.kl_coef": (1e-3, "script"),
+        "optim.learning_rate": (3e-7, "script"),
+        "optim.epochs": (1, "script"),
+        "optim.mini_batches": (2, "script"),
+        "optim.micro_batch": (2, "script"),
+        "rollout.prompts_per_step": (256, "script"),
+        "rollout.group_size": (1, "script"),
+        "rollout.max_new_tokens": (1024, "script"),
+        "rollout.temperature": (1.0, "script"),
+    },
     # arXiv 2505.24298.
     "areal": {
         "method.asynchrony.mode": ("bounded", "AReaL"),

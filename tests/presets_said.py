@@ -155,6 +155,22 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 1 mini-batch of 128 responses = 1 optimizer step",
     ),
+    "stable_reinforce": (
+        "256 prompts x 1 sample = 256 responses a step, of at most 1,024 tokens",
+        [
+            "A = R",
+            "then whitened over the tokens of the batch: mean 0, deviation 1",
+            "0 where it is more than 3 deviations from the mean",
+        ],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "- 0.001 * pi / pi_old * k3(pi, pi_ref)",
+            "]",
+            "r = pi / pi_old of the token, first clamped into [1 / 1000, 1000]",
+        ],
+        "1 pass over 2 mini-batches of 128 responses = 2 optimizer steps",
+    ),
     "spo_tree": (
         "16 prompts x 216 samples = 3,456 responses a step, of at most 1,024 tokens",
         [
