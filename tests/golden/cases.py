@@ -377,6 +377,11 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         {"count": 4, "alpha": 0.95},
     ),
     (
+        sampled.rest_uct,
+        "ReST-RL, arXiv 2508.19576",
+        {"value": 0.5, "visits": 3, "parent_visits": 10, "exploration": 0.2, "eps": 0.1},
+    ),
+    (
         ref.dpo_losses,
         "DPO, arXiv 2305.18290",
         {

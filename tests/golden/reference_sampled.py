@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 from golden.reference import Matrix, mean
 
@@ -33,3 +34,10 @@ def spo_tree_advantages(rewards: list[float | None], branches: list[int]) -> Mat
 def rest_exponential_weights(count: int, alpha: float) -> list[float]:
     """ReST-RL (arXiv 2508.19576): a geometric series that sums to 1."""
     return [(1 - alpha) * alpha**place / (1 - alpha**count) for place in range(count)]
+
+
+def rest_uct(
+    value: float, visits: int, parent_visits: int, exploration: float, eps: float
+) -> float:
+    """ReST-RL's code (arXiv 2508.19576)."""
+    return value + exploration * ((1 + math.log(parent_visits)) / (eps + visits)) ** 0.5

@@ -11,6 +11,7 @@ from assay.trainer.algos.segments import tree_advantages as tree_kernel
 from assay.trainer.algos.segments import tree_values
 from assay.trainer.algos.selection import exponential_weights
 from assay.trainer.core.batch import Scored, group_advantages
+from assay.trainer.methods.search.nodes import uct
 from assay.trainer.methods.tree.method import COLUMN as TREE_COLUMN
 from assay.trainer.methods.tree.settings import TreeConfig
 from assay.trainer.settings.objective import AdvantageConfig
@@ -37,3 +38,8 @@ def spo_tree_advantages(rewards: Sequence[float | None], branches: Sequence[int]
 @golden(exponential_weights)
 def rest_exponential_weights(count: int, alpha: float) -> Any:
     return exponential_weights(count, alpha=alpha)
+
+
+@golden(uct)
+def rest_uct(value: float, visits: int, parent_visits: int, exploration: float, eps: float) -> Any:
+    return uct(value, visits, parent_visits, exploration=exploration, eps=eps)

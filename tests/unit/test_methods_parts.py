@@ -178,6 +178,7 @@ ON: dict[str, dict[str, Any]] = {
     "discount": {"advantage": {"estimator": "gae", "gamma": 0.99}},
     "length-adaptive-gae": {"advantage": {"estimator": "gae", "length_adaptive_alpha": 0.05}},
     "critic": {"advantage": {"estimator": "gae"}},
+    "value-search": {"advantage": {"estimator": "gae"}, "search": {"iterations": 2}},
     "value-init": {"advantage": {"estimator": "gae"}, "critic": {"init": "org/prm"}},
     "value-pretraining": {"advantage": {"estimator": "gae"}, "critic": {"pretrain_steps": 5}},
     "decoupled-gae": {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},
