@@ -14,7 +14,7 @@ from assay.kit.errors import ConfigError
 from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.scripted import ScriptedEngine
 from assay.trainer.engines.types import Draw, Request, Response, Sampling
-from assay.trainer.methods.search.method import TURN, Search, Searcher
+from assay.trainer.methods.search.method import TURN, GuidedSearch, Searcher
 from assay.trainer.methods.search.nodes import SearchNode, SearchTree, uct
 from assay.trainer.methods.search.settings import SearchConfig
 from assay.trainer.settings import config as configs
@@ -130,4 +130,4 @@ def test_a_search_needs_a_critic_and_one_process() -> None:
         configs.build({"method": {"search": {"iterations": 2}}}, origin="test")
     method = {"search": {"iterations": 2}, "advantage": {"estimator": "gae"}}
     with pytest.raises(ConfigError, match="in one process, not in 2"):
-        Search(configs.build({"method": method}, origin="test")).check_processes(2)
+        GuidedSearch(configs.build({"method": method}, origin="test")).check_processes(2)

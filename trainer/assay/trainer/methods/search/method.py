@@ -33,7 +33,7 @@ States = Sequence[tuple[Tokens, Tokens]]
 """Prompts, and the tokens behind them."""
 
 
-class Search(RunHooks):
+class GuidedSearch(RunHooks):
     """Answers the held-out prompts by a search, too."""
 
     def check_processes(self, processes: int) -> None:

@@ -75,7 +75,7 @@ METHOD = TrainingMethod(
     settings=SearchConfig,
     is_on=_ON,
     rank=200,
-    hooks="assay.trainer.methods.search.method:Search",
+    hooks="assay.trainer.methods.search.method:GuidedSearch",
     parts=PARTS,
     lines=(Lines("Critic", 60, lines),),
 )
