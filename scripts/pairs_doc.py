@@ -36,6 +36,12 @@ ON: Mapping[str, Mapping[str, str]] = {
         "method.advantage.estimator": "segments",
         "method.advantage.scale": "none",
     },
+    "tree-advantages": {
+        "method.advantage.estimator": "tree",
+        "method.advantage.scale": "none",
+        "method.tree.branches": "[2, 2]",
+        "method.tree.segment_tokens": "1",
+    },
     "group-in-pairs": {
         "method.advantage.estimator": "symmetric",
         "method.pairwise.against": "group",
@@ -56,6 +62,11 @@ ON: Mapping[str, Mapping[str, str]] = {
     "replay": {"method.replay.groups": "8"},
     "recomposition": {"method.recomposition.groups": "8"},
     "token-budget": {"method.token_budget.tokens": "24", "optim.mini_batches": "1"},
+    "forced-rethinking": {
+        "method.rethinking.share": "0.5",
+        "method.rethinking.triggers": '["?"]',
+    },
+    "partial-starts": {"method.starts.column": "begun"},
     "prof-filter": {"method.filter.prof": "both"},
     "spread-filter": {"method.filter.min_group_std": "0.05"},
     "void-turn-filter": {"method.filter.void": "text", "method.filter.void_answer": "[0-4]"},

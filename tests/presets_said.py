@@ -133,6 +133,61 @@ SAID: dict[str, tuple[str, list[str], list[str], str]] = {
         ],
         "1 pass over 1 mini-batch of 2,048 responses = 1 optimizer step",
     ),
+    "vl_rethinker": (
+        "64 prompts x 8 samples = 512 responses a step, of at most 6,144 tokens",
+        ["A = R - mean of the 8 rewards of its prompt"],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.35) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 2 mini-batches of 256 responses = 2 optimizer steps",
+    ),
+    "rest_rl": (
+        "16 prompts x 8 samples = 128 responses a step, of at most 1,024 tokens",
+        ["A = (R - mean of the 8 rewards of its prompt) / deviation of the same"],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 1 mini-batch of 128 responses = 1 optimizer step",
+    ),
+    "stable_reinforce": (
+        "256 prompts x 1 sample = 256 responses a step, of at most 1,024 tokens",
+        [
+            "A = R",
+            "then whitened over the tokens of the batch: mean 0, deviation 1",
+            "0 where it is more than 3 deviations from the mean",
+        ],
+        [
+            "maximise  mean over responses of the mean over their tokens of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "- 0.001 * pi / pi_old * k3(pi, pi_ref)",
+            "]",
+            "r = pi / pi_old of the token, first clamped into [1 / 1000, 1000]",
+        ],
+        "1 pass over 2 mini-batches of 128 responses = 2 optimizer steps",
+    ),
+    "spo_tree": (
+        "16 prompts x 216 samples = 3,456 responses a step, of at most 1,024 tokens",
+        [
+            "A_t = V(end of t's segment) - V(its start)",
+            "a prompt's responses grow in a tree of 6 x 6 x 6 segments of 30 tokens",
+            "V: R at a leaf, the mean of its children elsewhere; faults are in no V",
+            "a segment that several responses share is in the loss once",
+            "only tokens with a probability below 0.9 are in the loss",
+        ],
+        [
+            "maximise  mean over the tokens of the mini-batch of [",
+            "min(r * A, clip(r, 0.8, 1.2) * A)",
+            "]",
+            "r = pi / pi_old of the token",
+        ],
+        "1 pass over 8 mini-batches of 432 responses = 8 optimizer steps",
+    ),
     "spo": (
         "64 prompts x 8 samples = 512 responses a step, of at most 1,024 tokens",
         [

@@ -53,6 +53,10 @@ def in_miniature(preset: Path, model: Path, data: Path, *overrides: str) -> Conf
             "method.cotraining.max_new_tokens=4",
             "optim.micro_batch=0",
         ]
+    if published.method.advantage.estimator == "tree":
+        small += ["method.tree.branches=[2,2]", "method.tree.segment_tokens=1"]
+    if published.method.rethinking.share:
+        small += ["method.rethinking.room=1", 'method.rethinking.triggers=["?"]']
     if published.method.episodes.on:  # what is said there is nothing that tiny models say
         small += _relayed(published)
     return configs.load(preset, [*small, *overrides])

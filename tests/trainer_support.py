@@ -141,9 +141,10 @@ def built_trainer(config: Any, folder: Path, transport: Any) -> Iterator[Any]:
     from assay.trainer.core.rewards import open_judge
     from assay.trainer.data.problems import load_problems
     from assay.trainer.engines.models import load_policy
+    from assay.trainer.settings.registry import row_needs
 
     torch.set_num_threads(1)
-    problems = load_problems(config.data, eval_prompts=0).train
+    problems = load_problems(config.data, eval_prompts=0, needs=row_needs(config)).train
     policy = load_policy(config.model, lambda _text: None)
     with open_judge(config.reward, lambda: transport) as judge:
         trainer = build.build_trainer(

@@ -45,7 +45,7 @@ class Stepwise(ExactTransport):
 
 @pytest.fixture(scope="module")
 def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sums with a task and a worked solution."""
+    """Sums with a task, a worked solution, and, of every other, what a response begins with."""
     path = tmp_path_factory.mktemp("pairs") / "rows.jsonl"
     rows = (
         {
@@ -53,6 +53,7 @@ def rows_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "answer": str(a + b),
             "task": "low" if a + b < 10 else "high",
             "solution": f"{a} + {b}",
+            "begun": "1" if a % 2 else "",
         }
         for a, b in SUMS
     )

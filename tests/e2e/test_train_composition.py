@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
+from assay.trainer.recipes.starts.choosing import StartsPlan, write_starts
 from trainer_support import ExactTransport, built_trainer
 
 MakeConfig = Callable[..., Any]
@@ -68,6 +71,136 @@ def test_segments_are_valued_by_judged_continuations_and_faults_make_nothing_up(
         assert bool((advantages_T.abs() <= 1).all()), "differences of mean rewards of 0 and 1"
         moved += int((advantages_T[trained_T] != 0).sum())
     assert moved
+
+
+def test_a_tree_trains_each_segment_once_and_says_what_it_drew(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    """Every fifth leaf faults."""
+    judged = 0
+
+    def faulty(_call: int, _item: Any) -> bool:
+        nonlocal judged
+        judged += 1
+        return judged % 5 == 0
+
+    drawn = []
+    for backend in ("hf", "paged"):
+        config = tiny_config(
+            method={
+                "advantage": {"estimator": "tree", "scale": "none"},
+                "tree": {"branches": [3, 2], "segment_tokens": 1, "mask_sure": False},
+            },
+            rollout={"prompts_per_step": 4, "group_size": 6, "backend": backend},
+        )
+        [(collected, batch)] = steps_of(config, tmp_path, ExactTransport(faulty), 1)
+        drawn.append([rollout.response.ids for rollout in collected.rows])
+        segments = {
+            (place // 2 if depth == 0 else place, depth)
+            for place, rollout in enumerate(collected.rows)
+            for depth in range(2)
+            if len(rollout.response.ids) > depth
+        }
+        assert collected.metrics["tree_calls"] == len(segments)
+        mask_BT, advantages_BT = batch["loss_mask"], batch["advantages"]
+        assert 0 < int(mask_BT.sum()) < collected.metrics["tree_tokens"]
+        assert collected.metrics["tree_tokens"] < batch["completion_mask"].sum()
+        assert not mask_BT[batch["rewards"].isnan()].any()
+        assert not advantages_BT[~mask_BT].any()
+        first_BT = mask_BT[:, 0].view(-1, 2)
+        assert bool((first_BT.sum(dim=1) <= 1).all()), "two leaves share their first token"
+        assert bool((advantages_BT[mask_BT].abs() <= 1).all())
+        assert advantages_BT[mask_BT].any()
+    assert drawn[0] == drawn[1], "the engines grow the same trees"
+    assert drawn[0][::2] != drawn[0][1::2]
+
+
+class AnotherLook(ExactTransport):
+    """Right is the very reference, and behind a question mark whatever is of even length."""
+
+    def _judge(self, item: Any, result: Any) -> None:
+        super()._judge(item, result)
+        if "?" in item.response and len(item.response) % 2 == 0:
+            result.judgement.reward, result.judgement.verdict = 1.0, "correct"
+
+
+def test_responses_go_on_behind_their_end_and_the_trigger_is_not_trained(
+    tiny_config: MakeConfig, tmp_path: Path
+) -> None:
+    drawn = []
+    for backend in ("hf", "paged"):
+        config = tiny_config(
+            method={"rethinking": {"share": 0.8, "triggers": ["?"]}},
+            rollout={"prompts_per_step": 4, "max_new_tokens": 8, "backend": backend},
+        )
+        [(collected, batch)] = steps_of(config, tmp_path, AnotherLook(), 1)
+        drawn.append([rollout.response.ids for rollout in collected.rows])
+        kept = [row for row, rollout in enumerate(collected.rows) if rollout.turns]
+        assert kept
+        for row, rollout in enumerate(collected.rows):
+            own_T = batch["loss_mask"][row, : len(rollout.response.ids)]
+            if row not in kept:
+                assert "?" not in rollout.response.text
+                continue
+            assert rollout.result.judgement.verdict == "correct"
+            assert rollout.response.text.count("?") >= 1
+            assert own_T.tolist().count(False) == 1
+            assert not own_T[rollout.turns[0].end]
+        measured = collected.metrics
+        assert measured["rethinking_tried"] * measured["rethinking_kept"] == pytest.approx(
+            len(kept) / len(collected.rows)
+        )
+        assert 0 < measured["rethinking_corrected"] <= 1
+    assert drawn[0] == drawn[1], "the engines go on alike"
+
+
+def test_responses_begin_with_what_their_row_holds(tiny_config: MakeConfig, tmp_path: Path) -> None:
+    """Sums above 9, whose answers begin with a 1; half of the rows tell it."""
+    rows = [(a, b) for a in range(10) for b in range(10) if a + b > 9]
+    path = tmp_path / "starts.jsonl"
+    told = [
+        {"question": f"{a}+{b}=", "answer": str(a + b), "begun": "1" if a % 2 else ""}
+        for a, b in rows
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    drawn = []
+    for backend in ("hf", "paged"):
+        config = tiny_config(
+            method={"starts": {"column": "begun"}},
+            data={"path": str(path)},
+            rollout={"prompts_per_step": 8, "backend": backend},
+        )
+        [(collected, batch)] = steps_of(config, tmp_path, ExactTransport(), 1)
+        drawn.append([rollout.response.ids for rollout in collected.rows])
+        begun = [int(one.request.draw.problem.question[0]) % 2 == 1 for one in collected.rows]
+        for row, (rollout, given) in enumerate(zip(collected.rows, begun, strict=True)):
+            length = len(rollout.response.ids)
+            assert batch["loss_mask"][row, :length].tolist() == [not given] + [True] * (length - 1)
+            assert not given or rollout.response.text.startswith("1")
+        assert 0 < collected.metrics["started"] == sum(begun) / len(begun) < 1
+        assert collected.metrics["started_tokens"] == 1
+        assert any(one.result.judgement.reward for one in collected.rows)
+    assert drawn[0] == drawn[1], "the engines go on alike"
+
+
+def test_a_run_s_rollouts_become_beginnings_that_a_run_trains_from(
+    tiny_config: MakeConfig, train: Callable[..., Any], tmp_path: Path
+) -> None:
+    train(tiny_config(run={"steps": 2, "rollouts": "all"}, eval={"prompts": 0}), "first")
+    out = tmp_path / "starts.jsonl"
+    plan = StartsPlan(tmp_path / "first", separator="1", share=1.0)
+    tally = write_starts(plan, out)
+    assert 0 < tally.kept < tally.prompts
+    assert tally.starts
+    config = tiny_config(
+        method={"starts": {"column": "begun"}},
+        data={"path": str(out), "columns": {"prompt": "prompt", "reference": "reference"}},
+        run={"steps": 2},
+        eval={"prompts": 0},
+    )
+    rows = train(config, "second")
+    assert all(0 < row["started"] < 1 for row in rows)
+    assert any(row["grad_norm"] > 0 for row in rows)
 
 
 def test_recomposed_batches_are_as_large_and_remainders_start_from_their_sampler(

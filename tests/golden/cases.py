@@ -13,6 +13,7 @@ from typing import Any
 
 from golden import reference as ref
 from golden import reference_small as small
+from golden import reference_sampled as sampled
 
 NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
 OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
@@ -360,6 +361,26 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         ref.fire_first_token_probs,
         "FIRE, arXiv 2410.21236",
         {"logits": [10, 8, 6, 4, 2], "temperature": 30.0, "top_k": 4},
+    ),
+    (
+        sampled.spo_tree_advantages,
+        "SPO-tree, arXiv 2505.23564",
+        {"rewards": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0], "branches": [3, 2]},
+    ),
+    (
+        sampled.spo_tree_advantages,
+        "SPO-tree, arXiv 2505.23564",
+        {"rewards": [1.0, None, 0.5, 0.0, None, None, None, 1.0], "branches": [2, 2, 2]},
+    ),
+    (
+        sampled.rest_exponential_weights,
+        "ReST-RL, arXiv 2508.19576",
+        {"count": 4, "alpha": 0.95},
+    ),
+    (
+        sampled.rest_uct,
+        "ReST-RL, arXiv 2508.19576",
+        {"value": 0.5, "visits": 3, "parent_visits": 10, "exploration": 0.2, "eps": 0.1},
     ),
     (
         ref.dpo_losses,

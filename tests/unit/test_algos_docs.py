@@ -64,6 +64,7 @@ def test_nothing_here_knows_trl() -> None:
             "itertools",
             "math",
             "numpy",
+            "statistics",
             "torch",
             "typing",
         }

@@ -45,6 +45,7 @@ def of_stored(objective: str, *, pairs: str = "", **offline: Any) -> dict[str, A
     }
 
 
+TREE = {"advantage": {"estimator": "tree", "scale": "none"}, "rollout": {"group_size": 216}}
 ANCHOR = {"against": "anchor", "anchors": "reference"}
 TOGETHER = {"cotraining": {"enabled": True}}
 # For every part the least that switches it on.
@@ -76,6 +77,9 @@ ON: dict[str, dict[str, Any]] = {
     "selective-revision": of_turns("verify"),
     "episodes": {"episodes": {"environment": "python"}},
     "shared-tool-results": {"episodes": {"environment": "python", "cache": True}},
+    "forced-rethinking": {"rethinking": {"share": 0.5}},
+    "corrected-only": {"rethinking": {"share": 0.5}},
+    "partial-starts": {"starts": {"column": "begun"}},
     "truncation": {
         "advantage": {"estimator": "gae"},
         "critic": {"pretrain_steps": 5},
@@ -158,6 +162,7 @@ ON: dict[str, dict[str, Any]] = {
         "advantage": {"estimator": "symmetric"},
         "pairwise": {"against": "group", "anchors": "reference"},
     },
+    "tree-advantages": TREE,
     "turn-independence": of_turns("verify"),
     "role-normalisation": of_turns("verify"),
     "agent-credit": of_episodes(unit="agent"),
@@ -174,6 +179,7 @@ ON: dict[str, dict[str, Any]] = {
     "step-interpolation": {"dense": {"weight": 0.1, "mix": "interpolate"}},
     "step-decay": {"dense": {"weight": 0.1, "decay_to": 1e-3}},
     "probability-mask": {"advantage": {"estimator": "segments", "scale": "none"}},
+    "tree-probability-mask": TREE,
     "class-weights": TOGETHER,
     "std-scaling": {},
     "task-scaling": {"advantage": {"scale": "task"}},
@@ -185,6 +191,7 @@ ON: dict[str, dict[str, Any]] = {
     "discount": {"advantage": {"estimator": "gae", "gamma": 0.99}},
     "length-adaptive-gae": {"advantage": {"estimator": "gae", "length_adaptive_alpha": 0.05}},
     "critic": {"advantage": {"estimator": "gae"}},
+    "value-search": {"advantage": {"estimator": "gae"}, "search": {"iterations": 2}},
     "value-init": {"advantage": {"estimator": "gae"}, "critic": {"init": "org/prm"}},
     "value-pretraining": {"advantage": {"estimator": "gae"}, "critic": {"pretrain_steps": 5}},
     "decoupled-gae": {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},

@@ -180,3 +180,18 @@ def test_saved_settings_hold_every_key() -> None:
     assert set(tree) == {
         *("model", "data", "reward", "method", "optim", "rollout", "eval", "run", "trl", "ablate"),
     }
+
+
+@pytest.mark.parametrize(("scale", "refused"), [("none", False), ("batch", False), ("group", True)])
+def test_a_reward_that_nothing_is_taken_from_needs_no_second_sample(
+    scale: str, refused: bool
+) -> None:
+    tree = {
+        "method": {"advantage": {"estimator": "plain", "scale": scale}},
+        "rollout": {"group_size": 1},
+    }
+    if not refused:
+        assert config.build(tree, origin="test").rollout.group_size == 1
+        return
+    with pytest.raises(ConfigError, match="leaves nothing to compare"):
+        config.build(tree, origin="test")

@@ -40,6 +40,7 @@ _SUMMARIES = {
     "ladder": "Train a config with parts switched on or off, and compare.",
     "stages": "Train in stages: supervised or offline ones, then RL.",
     "token": "Make the bearer tokens that services ask for.",
+    "starts": "Beginnings of good responses, to train from (ReST-RL).",
     "train": "Train a language model with rewards from services.",
     "train-rm": "Train a judge: of pairs, single responses or steps.",
     "up": "Start every installed service and keep them running.",
@@ -58,6 +59,7 @@ _BROUGHT_BY = {
     "ladder": "assay-rl-trainer",
     "pivots": "assay-rl-trainer",
     "stages": "assay-rl-trainer",
+    "starts": "assay-rl-trainer",
     "train": "assay-rl-trainer",
     "train-rm": "assay-rl-trainer",
 }

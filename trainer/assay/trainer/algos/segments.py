@@ -10,11 +10,18 @@ Written after the authors' repository (AIFrameResearch/SPO, the chain's episode 
 2. Behind the last token stands the response's own reward, with no continuation.
 3. Tokens in front of the first cut have the advantage 0.
 
-The tree variant (branching 6-6-6 with segments of a fixed length) is not built.
+SPO-tree, after the same repository (its hybrid inference strategy): responses of a prompt grow in a
+tree of segments of a fixed length, 6-6-6 in the authors' runs. A leaf is worth its reward, a state
+the mean of its children; a segment has the advantage V(child) - V(parent).
+
+1. The authors keep 32 segments of a prompt, and those left over for up to 8 iterations; here all
+   segments train, in their own step. Advantages of 0 train nothing in either.
+2. Children without a judged leaf are in no mean.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -57,3 +64,29 @@ def value_of(rewards: Sequence[float]) -> float:
     NaN without any.
     """
     return math.fsum(rewards) / len(rewards) if rewards else math.nan
+
+
+def tree_values(leaves: Sequence[float], branches: Sequence[int]) -> list[list[float]]:
+    """Values of a tree's states, level by level from the root: SPO-tree (arXiv 2505.23564).
+
+    `leaves` are rewards in order, NaN for a fault, as many as the product of `branches`, of which
+    the first says how many children the root has. NaN is a state without a judged leaf.
+    """
+    levels = [list(leaves)]
+    for count in reversed(branches):
+        below = levels[0]
+        families = [below[n : n + count] for n in range(0, len(below), count)]
+        levels.insert(0, [value_of([v for v in one if not math.isnan(v)]) for one in families])
+    return levels
+
+
+def tree_advantages(values: Sequence[Sequence[float]]) -> list[list[float]]:
+    """V(child) - V(parent) of each segment, level by level: SPO-tree (arXiv 2505.23564).
+
+    `values` are those of `tree_values`. Where all are known, those of a root's or a state's
+    children sum to 0, and those on the way to a leaf to its reward less V(root).
+    """
+    return [
+        [child - above[n * len(above) // len(below)] for n, child in enumerate(below)]
+        for above, below in itertools.pairwise(values)
+    ]

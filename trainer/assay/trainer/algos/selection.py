@@ -8,6 +8,8 @@
     recap_weights         RECAP (arXiv 2510.21978): objectives that fall back or waver
     supervision_chance    SASR (arXiv 2505.13026): supervised steps while they still teach
     dads_domain_weights   RuleReasoner's DADS (arXiv 2506.08672): domains below their target
+    accepted_best         ReST-RL (arXiv 2508.19576): the response of a group to start from
+    exponential_weights   ReST-RL: how often its states are started from
 
 Differences from the papers:
 1. PROF's counts: as even as the two sides allow, an odd one goes to the incorrect. [derivation]
@@ -19,6 +21,7 @@ are
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
@@ -143,3 +146,25 @@ def recap_weights(
     Of each objective the slope and the variance of its mean reward over the latest steps.
     """
     return torch.softmax((instability_D - progress_D) / tau, dim=0)
+def accepted_best(
+    rewards: Sequence[float], *, least_std: float = 0.05, least_best: float = 0.9
+) -> tuple[bool, int | None]:
+    """Whether a group trains, and its response to start from: ReST-RL (arXiv 2508.19576).
+
+    A group trains where its rewards deviate (the population's deviation) by `least_std` or more;
+    the first of its best responses is started from where it also earned `least_best`. The defaults
+    are those of the authors' code.
+    """
+    if len(rewards) < 2 or statistics.pstdev(rewards) < least_std:
+        return False, None
+    best = max(range(len(rewards)), key=lambda n: rewards[n])
+    return True, best if rewards[best] >= least_best else None
+
+
+def exponential_weights(count: int, *, alpha: float = 0.95) -> list[float]:
+    """alpha^i / sum_j alpha^j of the states of a response, in order: ReST-RL (arXiv 2508.19576).
+
+    `alpha` in (0, 1) is 0.95 in the authors' code: early states, with more to write, come oftener.
+    """
+    weights = [alpha**place for place in range(count)]
+    return [weight / math.fsum(weights) for weight in weights]

@@ -187,6 +187,28 @@ def pad(scored: Sequence[Scored], *, pad_id: int, policy_step: int, device: torc
     return {name: tensor.to(device) for name, tensor in batch.items()}
 
 
+def own_tokens(item: Scored) -> list[bool]:
+    """Which tokens of a response its turns hold; all where it has none."""
+    row = item.rollout
+    own = [not row.turns] * len(row.response.ids)
+    for turn in row.turns:
+        own[turn.start : turn.end] = [True] * (turn.end - turn.start)
+    return own
+
+
+def with_own(batch: Batch, scored: Sequence[Scored]) -> Batch:
+    """A batch whose `own`, `loss_mask` and `value_mask` are without tokens between turns."""
+    own_BT = filled([own_tokens(one) for one in scored], False, torch.bool)
+    own_BT = own_BT.to(batch["rewards"].device)
+    judged_B1 = (~batch["rewards"].isnan()).unsqueeze(1)
+    return {
+        **batch,
+        "own": own_BT,
+        "loss_mask": batch["loss_mask"] & own_BT,
+        "value_mask": own_BT & judged_B1,
+    }
+
+
 def task_number(task: str) -> int:
     """The number of a task in a batch's `task`."""
     return zlib.crc32(task.encode())
@@ -400,7 +422,8 @@ def token_rewards(
     the reward. Faulted rows are 0 and in no loss; unfinished ones have what they earned so far.
     """
     mask_BT = batch["own"]
-    last_B = mask_BT.sum(dim=1) - 1
+    places_T = torch.arange(mask_BT.shape[1], device=mask_BT.device)
+    last_B = torch.where(mask_BT, places_T, 0).amax(dim=1)
     rewards_BT = torch.zeros_like(batch["token_rewards"])
     rewards_BT.scatter_(1, last_B.unsqueeze(1), batch["rewards"].nan_to_num(0.0).unsqueeze(1))
     for hook in hooks:

@@ -275,9 +275,12 @@ class Workshop:
     def _collector(self, hooks: Sequence[Hooks]) -> Collector:
         given = [hook.collecting() for hook in hooks]
         size = self.config.rollout.group_size
+        answers = self.generator()
+        for hook in hooks:
+            answers = hook.sampler(answers)
         return Collector(
             self.stream,
-            self.generator(),
+            answers,
             lambda: self.judge.open_training_round(size),
             config=self.config.rollout,
             ranks=self.ranks,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from assay.trainer.core.rewards import Judge
     from assay.trainer.core.trainer import PolicyTrainer
     from assay.trainer.data.problems import Problem
+    from assay.trainer.engines.engine import Sampler
     from assay.trainer.engines.models import LoadedPolicy
     from assay.trainer.engines.types import FirstToken
     from assay.trainer.rollouts.types import Collected, Source
@@ -115,6 +116,10 @@ class Hooks:
     def collecting(self) -> Mapping[str, Any]:
         """Arguments of the collector: `dynamic`, `keepers`, `again`."""
         return {}
+
+    def sampler(self, sampler: Sampler) -> Sampler:
+        """Who answers the collector's requests, made of the one so far."""
+        return sampler
 
     def source(self, shop: Workshop, *, whole: bool) -> Source | None:
         """A source of a step's responses, in place of single responses.

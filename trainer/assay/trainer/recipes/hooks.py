@@ -80,6 +80,11 @@ class RunHooks(Hooks):
         del session, trainer, sampler
         return None
 
+    def also(self, session: RunSession, trainer: PolicyTrainer) -> Mapping[str, Evaluation]:
+        """Evaluations of the held-out problems beside that one, by name, as suites have them."""
+        del session, trainer
+        return {}
+
     def beside(self, session: RunSession, trainer: PolicyTrainer) -> AlternatingTraining | None:
         """What trains in turns with the policy; None for nothing."""
         del session, trainer

@@ -355,7 +355,10 @@ def _evaluate(session: RunSession, trainer: PolicyTrainer, when: str) -> Evaluat
     write, trainer.on_evaluated = trainer.on_evaluated, kept.extend
     try:
         evaluation = _held_out(session, trainer, when) if problems else Evaluation(())
-        found = {}
+        found: dict[str, Evaluation] = {}
+        for hook in trainer.hooks if problems else ():
+            if isinstance(hook, RunHooks):
+                found |= hook.also(session, trainer)
         for items in suites:
             name = items.suite.name
             display.begin(f"{name} {when}", len(items.problems))

@@ -32,6 +32,7 @@ CAPABILITIES: Mapping[str, str] = {
     "whole-batch": "all of a batch before any of it trains",
     "token-ratio": "a ratio for each token",
     "first-tokens": "first tokens that the policy drew",
+    "own-tokens": "responses whose tokens are all the policy's",
     "critic": "a critic",
     "group-baseline": "advantages of a group's rewards",
     "own-zero": "rewards that no baseline is taken from",

@@ -187,6 +187,7 @@ class Estimator:
         function: `package.module:name`. group: rewards (P, G), `scale` and `tasks_P` to advantages
             (P, G) (see algos/advantages.py). tokens: the batch to advantages (B, T). critic: none.
         part: its entry in the table of parts.
+        alone: values of `method.advantage.scale` with which one sample of a prompt is enough.
     """
 
     group: ClassVar[str] = "assay.estimators"
@@ -196,6 +197,7 @@ class Estimator:
     lines: Callable[[Config], list[str]]
     part: Part
     function: str = ""
+    alone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class AdvantageConfig(Strict):
     estimator: str = "group"
     """group: the group's mean is the baseline. rloo: the mean of the others. gae: a critic.
     symmetric: 1/2, for chances of beating the others (Pairwise-RL). segments: the mean reward of
-    continuations from a state (SPO). plain: no baseline.
+    continuations from a state; tree: of the branches from it (SPO). plain: no baseline.
     """
     scale: Literal["group", "batch", "task", "none"] = "group"
     """All but gae: the centred reward is divided by the deviation of its group, of the batch, of

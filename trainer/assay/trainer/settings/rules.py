@@ -54,7 +54,7 @@ def _check_groups(config: Config) -> str:
     estimator = estimator_of(config.method.advantage)
     if config.rollout.group_size > 1:
         return ""
-    if estimator.credit == "group":
+    if estimator.credit == "group" and config.method.advantage.scale not in estimator.alone:
         return (
             "rollout.group_size = 1 leaves nothing to compare within a group, and "
             f'method.advantage.estimator = "{estimator.name}" does; raise rollout.group_size, or '

@@ -31,8 +31,14 @@ def _is_plain(config: Config) -> bool:
 
 
 def _with_group(config: Config) -> Switches:
-    """The group's mean is the baseline again; weights that stand without one go with it."""
+    """The group's mean is the baseline again; weights that stand without one go with it.
+
+    Of prompts with one sample half have two.
+    """
     switches: dict[str, object] = {_KEY: "group"}
+    if config.rollout.group_size == 1:
+        switches["rollout.group_size"] = 2
+        switches["rollout.prompts_per_step"] = max(1, config.rollout.prompts_per_step // 2)
     if config.method.noise.correction == "forward":
         switches["method.noise.correction"] = "none"
     return switches
@@ -80,6 +86,7 @@ SYMMETRIC = Estimator(
 )  # fmt: skip
 PLAIN = Estimator(
     name="plain", credit="group", function="assay.trainer.algos.advantages:plain_advantages",
+    alone=("none", "batch"),
     lines=lambda c: _of_group(c, ""),
     part=Part(
         "no-baseline", "advantage",

@@ -49,6 +49,7 @@ SEGMENTS = Estimator(
             "verdicts": "a continuation is judged by itself",
             "groups": "responses are continued when they have ended",
             "whole-batch": "responses are continued when all of the step are there",
+            "own-tokens": "a state is worth what the policy makes of it by itself",
             "first-tokens": "a continuation would begin with a token that the policy did not draw",
         },
         takes={

@@ -1,0 +1,1 @@
+"""VL-Rethinker's forced rethinking."""

@@ -1,0 +1,1 @@
+"""VM-MCTS of ReST-RL: an evaluation that a critic guides."""

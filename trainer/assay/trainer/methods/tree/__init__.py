@@ -1,0 +1,1 @@
+"""SPO-tree: advantages of the segments of a tree of responses."""

@@ -1,0 +1,1 @@
+"""ReST-RL's choice of prompts and beginnings to train from."""
