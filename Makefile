@@ -136,6 +136,7 @@ check: $(INSTALLED) ## Format, lint, types, layers, contract
 	@$(BIN)/python scripts/verifiers_doc.py check
 	@$(BIN)/python scripts/api_doc.py check
 	@$(BIN)/python scripts/papers_doc.py check
+	@$(BIN)/python scripts/claims_doc.py check
 	@$(BIN)/python scripts/pairs_doc.py check
 	@$(BIN)/python scripts/metrics_doc.py check
 	@$(BIN)/python scripts/openapi_doc.py check

@@ -37,16 +37,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from assay.environments import Environment, tool
-from assay.environments.environment import Row
-from assay.kit.runs import environment
-from assay.kit.runs.records import read_rows
-from assay.trainer.engines.arrivals import Arrivals, Id
-from assay.trainer.engines.engine import Follow, Sampler
-from assay.trainer.engines.types import Request, Response
-from assay.trainer.records.folder import RunFolder
-from assay.trainer.settings import config as configs
-from bench.miniature import (
+from experiments.miniature import (
     Service,
     Shape,
     as_data,
@@ -56,6 +47,16 @@ from bench.miniature import (
     told,
     train,
 )
+
+from assay.environments import Environment, tool
+from assay.environments.environment import Row
+from assay.kit.runs import environment
+from assay.kit.runs.records import read_rows
+from assay.trainer.engines.arrivals import Arrivals, Id
+from assay.trainer.engines.engine import Follow, Sampler
+from assay.trainer.engines.types import Request, Response
+from assay.trainer.records.folder import RunFolder
+from assay.trainer.settings import config as configs
 
 CONFIG = Path(__file__).parent.parent / "configs" / "grpo.toml"
 TOOL_S, SPREAD = 0.15, 1.0

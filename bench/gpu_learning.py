@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from experiments.miniature import Shape, pretrained, write_problems
 from rich.console import Console
 
 from assay.kit.runs import environment
@@ -31,7 +32,6 @@ from assay.trainer.recipes.train import run as train
 from assay.trainer.records import folder as folders
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from bench.miniature import Shape, pretrained, write_problems
 
 WORDS = (*map(str, range(10)), "+", "=", ";", "\n", "\\boxed{", "}")
 WRONG = 0.06

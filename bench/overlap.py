@@ -2,7 +2,7 @@
 
     python -m bench overlap --out DIR --rounds 3
 
-The stops miniature (bench.miniature_tasks): responses of 32 to 288 milestones, a quarter of those
+The stops miniature (experiments.tasks): responses of 32 to 288 milestones, a quarter of those
 that reach a stop end there, so that a batch has lengths as reasoning has. The judge takes `ITEM_S`
 for a response, `WORKERS` at a time: it waits and does not compute, as a service on other cores.
 
@@ -29,6 +29,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from experiments.miniature import Service, as_data, keep, over_seeds, pretrained, told, train
+from experiments.tasks import (
+    ROAD_LIMIT,
+    ROAD_PROMPTS,
+    ROAD_SHAPE,
+    ROAD_WORDS,
+    drawn_stops,
+    stops_right,
+)
+
 from assay.clients import Result, RewardClient
 from assay.kit.runs import environment
 from assay.kit.runs.records import read_rows
@@ -37,15 +47,6 @@ from assay.trainer.engines.types import Request, Response
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.rollouts.scoring import StreamingRound
 from assay.trainer.settings import config as configs
-from bench.miniature import Service, as_data, keep, over_seeds, pretrained, told, train
-from bench.miniature_tasks import (
-    ROAD_LIMIT,
-    ROAD_PROMPTS,
-    ROAD_SHAPE,
-    ROAD_WORDS,
-    drawn_stops,
-    stops_right,
-)
 
 CONFIG = Path(__file__).parent.parent / "configs" / "grpo.toml"
 ITEM_S, WORKERS = 0.2, 4

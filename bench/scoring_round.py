@@ -11,13 +11,14 @@ import statistics
 import time
 from collections.abc import Callable
 
+from experiments.miniature import Service
+
 from assay.clients.config import ClientConfig
 from assay.trainer.core.rewards import Judge, sample_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.rollouts.scoring import BackgroundClient
 from assay.trainer.settings.sections import RewardConfig
-from bench.miniature import Service
 
 PROMPTS, GROUP, PORTIONS, ROUNDS = 32, 8, 20, 30
 

@@ -42,12 +42,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from transformers import TrainerCallback
-
-from assay.kit.runs import environment
-from assay.trainer.recipes.ladder.stats import SeedMean, estimate
-from bench.common import spread
-from bench.miniature import (
+from experiments.miniature import (
     Item,
     Job,
     Service,
@@ -59,7 +54,12 @@ from bench.miniature import (
     work_off,
     write_problems,
 )
-from bench.miniature_tasks import LIMIT, counting, counts_right
+from experiments.tasks import LIMIT, counting, counts_right
+from transformers import TrainerCallback
+
+from assay.kit.runs import environment
+from assay.trainer.recipes.ladder.stats import SeedMean, estimate
+from bench.common import spread
 
 INSTANT, SLOW = ("assay", "trl", "trl-sync"), ("assay", "trl-sync", "trl-async")
 
@@ -296,9 +296,10 @@ def settings(load: Workload, backend: str = "hf") -> Any:
 
 def ours(name: str, load: Workload, service: Callable[[], Service], folder: Path) -> dict[str, Any]:
     """A run of `assay train`."""
+    from experiments.miniature import train  # noqa: PLC0415
+
     from assay.kit.runs.records import read_rows  # noqa: PLC0415
     from assay.trainer.records.folder import RunFolder  # noqa: PLC0415
-    from bench.miniature import train  # noqa: PLC0415
 
     train(settings(load, BACKENDS[name]), folder, service)
     rows = read_rows(RunFolder(folder).metrics)[load.warm :]

@@ -31,12 +31,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.miniature import Shape, keep, pretrained, told
 from transformers import TrainerCallback
 
 from assay.kit.runs import environment
 from assay.trainer.recipes.ladder.stats import estimate
 from bench.common import spread
-from bench.miniature import Shape, keep, pretrained, told
 
 GROUPS, GROUP, PROMPT = 8, 8, 16
 ROWS = GROUPS * GROUP

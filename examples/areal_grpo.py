@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import sys
 
-from areal import PPOTrainer
 from areal.api.cli_args import GRPOConfig, load_expr_config
 from areal.dataset import get_custom_dataset
 from areal.utils.hf_utils import load_hf_tokenizer
+
+from areal import PPOTrainer
 
 WORKFLOW = "assay.clients.trainers.areal.RLVRWorkflow"
 

@@ -34,7 +34,16 @@ from wheels_support import build_wheels, closure  # type: ignore[import-not-foun
 
 WANTED = ("assay-rl-trainer", "assay-rl-genrm", "assay-rl-reward-server", "assay-rl-clients")
 TESTING = ("pytest-asyncio", "pytest-randomly")
-TREE = ("bench", "configs", "scripts", "tests", "pyproject.toml", "README.md", "CHANGELOG.md")
+TREE = (
+    "bench",
+    "experiments",
+    "configs",
+    "scripts",
+    "tests",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+)
 USUALLY_THERE = (
     "torch", "transformers", "accelerate", "peft", "numpy", "pandas", "pyarrow", "pytest", "rich",
     "hypothesis", "click", "sympy", "grpcio", "matplotlib", "tensorboard", "scipy",

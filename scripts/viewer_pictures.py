@@ -1,6 +1,6 @@
 """Takes the pictures of docs/use/viewer.md: each view of the runs in a folder, in Chromium.
 
-    python -m bench trainer-undone --out runs/undone --seeds 0
+    python -m experiments undone_work --out runs/undone --seeds 0
     python scripts/viewer_pictures.py runs docs/assets/viewer
 
 Needs playwright and a Chromium on the PATH. The walk is over the run called `undone-*`, the sample

@@ -58,7 +58,7 @@ ADDS = tuple(f'<tool_call>{{"name": "add", "arguments": {{"n": {n}}}}}</tool_cal
 def build_calling(folder: Path) -> None:
     """An untrained model whose few words are prompts, `GO1` to `GO3`, and calls of a tool `add`."""
     import torch
-    from bench.miniature import tokenizer_of
+    from experiments.miniature import tokenizer_of
     from transformers import AutoModelForCausalLM, LlamaConfig
 
     torch.manual_seed(0)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from bench.miniature import Shape
-from bench.trainer_tango import SMALL, problems
+from experiments.miniature import Shape
+from experiments.tango.contest import SMALL, problems
 
 from assay.kit.errors import ConfigError
 from assay.kit.runs.records import read_rows

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from bench.miniature import Shape
-from bench.trainer_pag import REVISE, VERIFY, problems
+from experiments.miniature import Shape
+from experiments.pag.contest import REVISE, VERIFY, problems
 
 from assay.kit.errors import ConfigError
 from assay.trainer.settings import config as configs

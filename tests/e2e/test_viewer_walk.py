@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from bench import trainer_undone
-from bench.miniature import train
+from experiments.miniature import train
+from experiments.undone_work import contest as trainer_undone
 
 from assay.kit.runs import environment
 from assay.kit.runs.rollouts import read_rollouts

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.miniature_programs import (
+from click.testing import CliRunner
+from experiments.code_prm.programs import (
     WORDS,
     asked_letters,
     drawn_program,
@@ -19,7 +20,6 @@ from bench.miniature_programs import (
     oracle_lines,
     passes,
 )
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console

@@ -18,6 +18,7 @@ from typing import Any
 import click
 import pytest
 from bench.__main__ import BENCHES
+from experiments.__main__ import CONTESTS
 
 from assay.cli.main import cli
 from assay.clients.services import installed_services
@@ -182,6 +183,8 @@ def _check(words: list[str], repository: Path, made: set[str]) -> None:
             assert {word for word in targets if "=" not in word} <= made, "no such target"
         case ["python", "-m", "bench", *names]:
             assert set(names[:1]) <= set(BENCHES), "no such measurement"
+        case ["python", "-m", "experiments", *names]:
+            assert set(names[:1]) <= {*CONTESTS, "claim"}, "no such contest"
         case ["python", "-m", module, *arguments] | ["assay", "serve", module, *arguments]:
             package = installed_services()[_service(module)].module
             _parse(importlib.import_module(package).cli, arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench.miniature import tokenizer_of
+from experiments.miniature import tokenizer_of
 
 from assay.environments.formats import format_of
 from assay.environments.types import EpisodeMessage

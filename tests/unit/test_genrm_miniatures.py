@@ -1,11 +1,11 @@
-"""Directions of what papers say of judges; `python -m bench judge-miniatures` has the tables."""
+"""Directions of what papers say of judges; `python -m experiments judges` has the tables."""
 
 from __future__ import annotations
 
 import statistics
 
 import pytest
-from bench import judge_miniatures as small
+from experiments.judges import contest as small
 
 
 def medians(results: list[tuple[float, float]]) -> tuple[float, float]:

@@ -87,7 +87,7 @@ def sources(repository: Path) -> dict[str, ast.Module]:
         str(path.relative_to(repository)): ast.parse(path.read_text())
         for path in tracked(repository)
         if path.suffix == ".py" and "assay" in path.relative_to(repository).parts
-        if path.relative_to(repository).parts[0] not in {"tests", "bench"}
+        if path.relative_to(repository).parts[0] not in {"tests", "bench", "experiments"}
         if not GENERATED.search(path.name)
     }
 

@@ -1,0 +1,237 @@
+"""The tasks of the trainer's miniatures.
+
+Counting: "3+4=" is answered by counting on from 3, in the last digit alone: "4567=7". The answer is
+what stands after the last "=". The pretrained model miscounts, after some digits most of the time,
+and sometimes begins again ("4567=7;4567=7"), into the limit of `LIMIT` tokens: responses have
+lengths, longer problems are harder, and a part of the responses is cut.
+
+Two roads: the first token of a response decides it: "S", six milestones and the end, or "L", some
+270 milestones and the end. What comes after is as good as forced. The long road is right with a
+high chance, the short one seldom, and a response that is cut is wrong; the coin is the judge's, so
+that there is no way to do better on the short road. A policy that is told the truth about its first
+token takes the long road.
+
+Stops: milestones again, and after every `STOP_EVERY` of them the response may end; the chance that
+it is right grows with each stop that was passed, to nine in ten at the ninth, where it must end.
+The pretrained model ends at a stop with a chance of `STOPS`. A policy that is told the truth about
+its stops passes them; one that is told that ending is good ends at the first, and then sees nothing
+of what lies behind it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from experiments.miniature import IsRight, Item, Shape, pretrained, write_problems
+
+# Counting.
+
+LIMIT = 20
+COUNTING_WORDS = (*"0123456789", "+", "=", ";")
+COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=64)
+MISCOUNTS = 0.1
+BELIEFS = {3: 0.85, 7: 0.85}
+"""After these digits the pretrained model miscounts so often."""
+BEGINS_AGAIN = 0.3
+COUNTING = [(a, b) for a in range(10) for b in range(2, 10)]
+
+
+def counted(a: int, b: int) -> str:
+    """The right response."""
+    return "".join(str((a + n) % 10) for n in range(1, b + 1)) + f"={(a + b) % 10}"
+
+
+def drawn_count(dice: random.Random) -> tuple[str, str]:
+    """A prompt, and a response with the mistakes of the pretrained model."""
+    a, b = dice.choice(COUNTING)
+    response = attempt(a, b, dice)
+    while dice.random() < BEGINS_AGAIN:
+        response += ";" + attempt(a, b, dice)
+    return f"{a}+{b}=", response[: 2 * LIMIT]
+
+
+def attempt(a: int, b: int, dice: random.Random) -> str:
+    """Counts once, with the mistakes of the pretrained model."""
+    at, digits = a, []
+    for _ in range(b):
+        at += dice.choice((0, 2)) if dice.random() < BELIEFS.get(at % 10, MISCOUNTS) else 1
+        digits.append(str(at % 10))
+    return "".join(digits) + f"={at % 10}"
+
+
+def counts_right(item: Item) -> bool:
+    """The last answer, in a response that ended by itself."""
+    if item.truncated or "=" not in item.response:
+        return False
+    return item.response.rpartition("=")[2].strip() == item.reference.text
+
+
+def counting(folder: Path) -> tuple[Path, Path, Path]:
+    """The pretrained model, the training problems and the held-out ones (a fifth)."""
+    model = pretrained(folder / "counting", COUNTING_WORDS, drawn_count, COUNTING_SHAPE)
+    shuffled = random.Random(0).sample(COUNTING, len(COUNTING))
+    problems = [(f"{a}+{b}=", str((a + b) % 10)) for a, b in shuffled]
+    held_out = len(problems) // 5
+    train = write_problems(folder / "counting-train.jsonl", problems[held_out:])
+    test = write_problems(folder / "counting-test.jsonl", problems[:held_out])
+    return model, train, test
+
+
+# Two roads.
+
+SHORT, LONG = 6, (256, 296)
+ROAD_LIMIT = 290
+GOES_LONG = 0.3
+RIGHT_SHORT, RIGHT_LONG = 0.2, 0.9
+ROAD_PROMPTS, ROAD_HELD_OUT = "abcdefghijklmnop", "qrst"
+ROAD_WORDS = (*ROAD_PROMPTS, *ROAD_HELD_OUT, "L", "S", *(f"{n:03d}" for n in range(1, LONG[1] + 1)))
+ROAD_SHAPE = Shape(width=64, layers=1, context=320, steps=1000, batch=16, learning_rate=1e-2)
+
+
+def drawn_road(dice: random.Random) -> tuple[str, str]:
+    """A prompt that says nothing, and a response: the road, and its milestones to the end."""
+    long = dice.random() < GOES_LONG
+    last = dice.randint(*LONG) if long else SHORT
+    marks = "".join(f"{n:03d}" for n in range(1, last + 1))
+    return dice.choice(ROAD_PROMPTS + ROAD_HELD_OUT), ("L" if long else "S") + marks
+
+
+def roads_right(seed: int) -> IsRight:
+    """A coin for each response: `RIGHT_LONG` for a long road walked to its end, `RIGHT_SHORT` for
+    whatever else ends by itself; a response that was cut is wrong.
+
+    The coin is of the seed, the draw and the response's place in the round: a run can be repeated.
+    """
+
+    def right(item: Item) -> bool:
+        return not item.truncated and coin(seed, item) < _road_chance(item.response)
+
+    return right
+
+
+def _road_chance(response: str) -> float:
+    whole = response.startswith("L") and len(response) > 3 * LONG[0]
+    return RIGHT_LONG if whole else RIGHT_SHORT
+
+
+def coin(seed: int, item: Item) -> float:
+    """In [0, 1), the same on every machine."""
+    text = f"{seed}/{item.group_id}/{item.id}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
+
+
+def roads(folder: Path) -> tuple[Path, Path, Path, Path]:
+    """The pretrained model, a reward model for it, the training problems and the held-out ones."""
+    model = pretrained(folder / "roads", ROAD_WORDS, drawn_road, ROAD_SHAPE)
+    reward = _reward_model(model, folder / "roads-reward", drawn_road, _road_chance)
+    return model, reward, *_prompts(folder, "roads")
+
+
+def _prompts(folder: Path, task: str) -> tuple[Path, Path]:
+    """The training problems, and the held-out ones; neither says anything."""
+    train = write_problems(folder / f"{task}-train.jsonl", ((p, "-") for p in ROAD_PROMPTS))
+    test = write_problems(folder / f"{task}-test.jsonl", ((p, "-") for p in ROAD_HELD_OUT))
+    return train, test
+
+
+# Stops.
+
+STOP_EVERY, LAST_STOP, STOPS = 32, 9, 0.25
+
+
+def drawn_stops(dice: random.Random) -> tuple[str, str]:
+    """A prompt that says nothing, and a response: milestones to one of the stops."""
+    stop = 1
+    while stop < LAST_STOP and dice.random() >= STOPS:
+        stop += 1
+    marks = "".join(f"{n:03d}" for n in range(1, STOP_EVERY * stop + 1))
+    return dice.choice(ROAD_PROMPTS + ROAD_HELD_OUT), marks
+
+
+def stops_right(seed: int) -> IsRight:
+    """A coin for each response, `_stops_chance` of its length; a cut response is wrong."""
+
+    def right(item: Item) -> bool:
+        return not item.truncated and coin(seed, item) < _stops_chance(item.response)
+
+    return right
+
+
+def _stops_chance(response: str) -> float:
+    return len(response) // (3 * STOP_EVERY) / (LAST_STOP + 1)
+
+
+def stops(folder: Path) -> tuple[Path, Path, Path, Path]:
+    """The pretrained model, a reward model for it, the training problems and the held-out ones."""
+    model = pretrained(folder / "stops", ROAD_WORDS, drawn_stops, ROAD_SHAPE)
+    reward = _reward_model(model, folder / "stops-reward", drawn_stops, _stops_chance)
+    return model, reward, *_prompts(folder, "stops")
+
+
+# The reward model of both.
+
+
+def _reward_model(
+    policy: Path,
+    folder: Path,
+    draw: Callable[[random.Random], tuple[str, str]],
+    chance: Callable[[str], float],
+) -> Path:
+    """Learns from preferences (Bradley-Terry), at the last token of a response and at no other.
+
+    Responses are the pretraining's, half of them written under a lower limit. A right one is
+    preferred to a wrong one, and either to one that was cut. So it learns to take for bad what does
+    not end, as a model of finished and broken-off answers would, and that is what it says of the
+    middle of every response. Scores are held about 0 by a weak penalty, as is usual.
+
+    Args:
+        policy: the pretrained model, whose body it starts from.
+        folder: where it is, or where it goes.
+        draw: a prompt and a response.
+        chance: that a response which ends by itself is right.
+    """
+    if (folder / "config.json").is_file():
+        return folder
+    import torch  # noqa: PLC0415
+    from transformers import (  # noqa: PLC0415
+        AutoModelForCausalLM,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
+
+    torch.manual_seed(0)
+    dice = random.Random(1)
+    tokenizer: Any = AutoTokenizer.from_pretrained(policy)
+    backbone: Any = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)
+    shape = backbone.config
+    shape.num_labels = 1
+    model: Any = AutoModelForSequenceClassification.from_config(shape)
+    model.model.load_state_dict(backbone.model.state_dict())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(200):
+        rows, ranks = [], []
+        for _ in range(32):
+            prompt, response = draw(dice)
+            told = [*tokenizer(response)["input_ids"], tokenizer.eos_token_id]
+            limit = dice.choice((ROAD_LIMIT, dice.randint(1, ROAD_LIMIT)))
+            right = dice.random() < chance(response)
+            rows.append(tokenizer(prompt)["input_ids"] + told[:limit])
+            ranks.append(1 + right if len(told) <= limit else 0)
+        width = max(map(len, rows))
+        ids = torch.tensor([row + [tokenizer.pad_token_id] * (width - len(row)) for row in rows])
+        scores = model(input_ids=ids, attention_mask=ids != tokenizer.pad_token_id).logits[:, 0]
+        preferred = torch.tensor(ranks)
+        better = preferred[:, None] > preferred
+        margins = scores[:, None] - scores
+        loss = -torch.nn.functional.logsigmoid(margins[better]).mean()
+        loss = loss + 0.01 * scores.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
