@@ -29,7 +29,7 @@ _NEEDS = RowNeeds(columns=("prompt",), who="an audit of contamination")
 _CHUNK_T = 256  # tokens whose distributions are held at once, in float32
 _SAMPLED = Sampling(0, temperature=0.8, top_p=0.95)  # CDD's, in the authors' code
 _BEFORE, _BEHIND = "hello, what's your name?", "I'm fine, thank you."
-_ANOTHER = (
+ANOTHER = (
     "\n\nHere is an answer, which may be right or wrong:\n---\n{answer}\n---\nGive another one, "
     "that reasons along a different path or solves it in a different way:"
 )
@@ -152,11 +152,11 @@ class Respondent:
         tokenizer = self._policy.tokenizer
         text = response.text
         if self._room:
-            bare = len(self._encode(_behind(problem, _ANOTHER.format(answer=""))))
+            bare = len(self._encode(_behind(problem, ANOTHER.format(answer=""))))
             most = max(0, self._room - bare - self._new_tokens)
             if len(response.ids) > most:
                 text = tokenizer.decode(response.ids[:most], skip_special_tokens=True)
-        return _behind(problem, _ANOTHER.format(answer=text))
+        return _behind(problem, ANOTHER.format(answer=text))
 
     def _read(self, prompt: tuple[int, ...], response: Response) -> Answered:
         """What each token of a response was drawn from."""
