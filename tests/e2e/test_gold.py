@@ -71,7 +71,9 @@ def test_gold_is_counted_beside_the_reward_and_trains_nothing(
     told = json.loads((folder / "report.json").read_text())["gold"]
     assert told["first"]["gap"] == pytest.approx(rows[0]["gold_gap"])
     assert told["change"] == pytest.approx(rows[2]["gold_gap"] - rows[0]["gold_gap"])
-    assert re.search(r"^## Reward and gold reward\n", (folder / "report.md").read_text(), re.MULTILINE)
+    assert re.search(
+        r"^## Reward and gold reward\n", (folder / "report.md").read_text(), re.MULTILINE
+    )
     assert "gold" not in json.loads((tmp_path / "without" / "report.json").read_text())
     assert read_rows(folder / "metrics.jsonl") == rows
 
