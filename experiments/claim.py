@@ -48,8 +48,7 @@ class Claim:
         effect: the least difference, ours less theirs, that would count; below zero where less is
             better.
         deviation: of the differences over seeds, from pilots with other seeds.
-        margin: at most so much may be lost, where the claim is that nothing is; else 0. Of the
-            effect's sign.
+        keeps: whether the claim is that nothing is lost; the effect is then what may be.
     """
 
     name: str
@@ -62,12 +61,12 @@ class Claim:
     theirs: str
     effect: float
     deviation: float
-    margin: float = 0.0
+    keeps: bool = False
 
     @property
     def seeds(self) -> int:
-        """How many it takes, from the effect (and the margin) and the deviation."""
-        return seeds_for(abs(self.effect) + abs(self.margin), self.deviation)
+        """How many it takes, from the effect and the deviation."""
+        return seeds_for(abs(self.effect), self.deviation)
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -91,15 +90,16 @@ class Claim:
         found = self.measured(runs)
         if found is None or found.low is None or found.high is None or found.n < self.seeds:
             return "unfinished"
-        low, high = found.low, found.high
-        if self.effect < 0:
-            low, high = -high, -low
-        nothing = -abs(self.margin)
-        if low > nothing:
+        low, high = sorted((self.in_effects(found.low), self.in_effects(found.high)))
+        if low > 0:
             return "shown"
-        if high < nothing:
+        if high < 0:
             return "reversed"
-        return "absent" if high < abs(self.effect) else "undecided"
+        return "absent" if high < 1 and not self.keeps else "undecided"
+
+    def in_effects(self, difference: float) -> float:
+        """A difference in units of the effect: 0 decides, and 1 is what the claim expects."""
+        return difference / self.effect + self.keeps
 
 
 def _column(runs: Runs, arm: str, figure: str) -> dict[int, float]:

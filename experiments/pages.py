@@ -6,6 +6,7 @@ Every number of a page is computed here from `results.json`; a page is never edi
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -72,8 +73,8 @@ For whoever chooses a method, and asks whether it does what its paper says. Each
 of a paper, held against a run that could have shown it: the difference between two arms that differ
 in what the sentence is about, paired by seed, with a 95 % interval. The effect that would count was
 written down before the runs, and with it the number of seeds: as many as find that effect in
-{POWER:.0%} of all such experiments, by a deviation from pilots with other seeds. The verdict follows
-from the interval:
+{POWER:.0%} of all such experiments, by a deviation from pilots with other seeds. The interval alone
+decides:
 
 {chr(10).join(f"- **{verdict}**: {meaning}." for verdict, meaning in VERDICTS.items())}
 
@@ -113,8 +114,8 @@ def _seeds(row: Row) -> str:
 
 
 _OPENING = """For whoever doubts what a paper says of this method: what was run, and what came out.
-[How to read it](index.md). Written by `scripts/claims_doc.py` from `experiments/{name}/claims.py` and
-`experiments/{name}/results.json`.
+[How to read it](index.md). Written by `scripts/claims_doc.py` from `experiments/{name}/claims.py`
+and `experiments/{name}/results.json`.
 """
 
 
@@ -132,7 +133,6 @@ def _page(name: str, rows: Sequence[Row]) -> str:
 def _section(row: Row) -> str:
     claim = row.claim
     against = f"`{claim.ours}` less `{claim.theirs}`" if claim.theirs else f"`{claim.ours}`"
-    margin = f", at most {abs(claim.margin):g} lost" if claim.margin else ""
     means = "; ".join(
         f"`{arm}` {sum(values) / len(values):.3g}"
         for arm in claim.arms
@@ -147,14 +147,19 @@ def _section(row: Row) -> str:
 | source | {claim.source} |
 | set-up | {claim.setup} |
 | why it could show it | {claim.why} |
-| figure | {claim.figure}: {against}{margin} |
+| figure | {claim.figure}: {against} |
 | means | {means or "-"} |
-| effect that counts | {claim.effect:+g} |
-| seeds | {claim.seeds}, by a deviation of {claim.deviation:g} in pilots |
+| {"loss" if claim.keeps else "effect"} that counts | {claim.effect:+g} |
+| seeds | {claim.seeds}, by a deviation of {claim.deviation:g} in pilots{_deviation(row)} |
 | difference | {said(row)}, {_seeds(row)} seeds |
 | verdict | **{row.verdict}**: {VERDICTS[row.verdict]} |
 | repeat | `python -m experiments claim {claim.name}` |
 """
+
+
+def _deviation(row: Row) -> str:
+    values = list(row.claim.differences(row.runs).values())
+    return f"; it is {statistics.stdev(values):.2g}" if len(values) > 1 else ""
 
 
 def _values(row: Row, arm: str) -> list[float]:
@@ -202,7 +207,7 @@ def picture(rows: Sequence[Row]) -> str:
         )
     parts.append(
         f"<text x='{_x(0):.1f}' y='{foot + 31}' text-anchor='middle' fill='#66727f'>"
-        "nothing at 0, the effect that counts at 1</text>"
+        "what decides at 0, what the claim expects at 1</text>"
     )
     parts += [_drawn(row, 8 + _LINE * n + _LINE / 2) for n, row in enumerate(rows)]
     return "\n".join([*parts, "</svg>"]) + "\n"
@@ -215,18 +220,17 @@ def _drawn(row: Row, y: float) -> str:
         f"<text x='{_LEFT + _WIDE + 12}' y='{y + 4:.1f}' fill='{colour}'>{row.verdict}</text>",
     ]
     for value in claim.differences(row.runs).values():
-        x = _x(value / claim.effect)
+        x = _x(claim.in_effects(value))
         parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3' fill='{colour}' opacity='0.3'/>")
     found = claim.measured(row.runs)
     if found is not None and found.low is not None and found.high is not None:
-        ends = sorted((_x(found.low / claim.effect), _x(found.high / claim.effect)))
+        ends = sorted((_x(claim.in_effects(found.low)), _x(claim.in_effects(found.high))))
         parts.append(
             f"<line x1='{ends[0]:.1f}' x2='{ends[1]:.1f}' y1='{y:.1f}' y2='{y:.1f}'"
             f" stroke='{colour}' stroke-width='3'/>"
         )
-        parts.append(
-            f"<circle cx='{_x(found.mean / claim.effect):.1f}' cy='{y:.1f}' r='5' fill='{colour}'/>"
-        )
+        x = _x(claim.in_effects(found.mean))
+        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{colour}'/>")
     return "\n".join(parts)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from experiments.claim import Claim
-from experiments.fire.contest import files, one_run, settings
+from experiments.fire.task import FIRE, files, one_run, sampled, settings
 
 STEPS = 40
 STRATEGIES = (
@@ -18,19 +18,44 @@ WHY = (
     "Half of the problems need a strategy that regular sampling takes twice in a hundred, so that"
     " there is something for flat first tokens to find; the arms differ in the sampler alone."
 )
+SAMPLED = "16 responses of the pretrained model to each of the 48 problems, no training."
 CLAIMS = (
+    Claim(
+        "fire-sampled-16",
+        "Flat first tokens solve more problems in n samples.",
+        "FIRE, arXiv 2410.21236, abstract",
+        SAMPLED,
+        WHY,
+        "pass@16",
+        "sampled, fire",
+        "sampled, regular",
+        0.05,
+        0.05,
+    ),
+    Claim(
+        "fire-different",
+        "Flat first tokens make answers more different.",
+        "FIRE, arXiv 2410.21236, abstract",
+        SAMPLED,
+        WHY,
+        "different answers",
+        "sampled, fire",
+        "sampled, regular",
+        0.5,
+        0.2,
+    ),
     Claim(
         "fire-pass-1",
         "Training with FIRE's rollouts loses no accuracy of a single sample (exact mode).",
         "FIRE, arXiv 2410.21236, abstract",
         STRATEGIES + ".",
-        WHY + " At most 0.03 lost.",
+        WHY,
         "pass@1 after",
         "fire, exact",
         "regular",
-        0.05,
-        0.07,
         0.03,
+        0.07,
+        keeps=True,
     ),
     Claim(
         "fire-pass-16",
@@ -53,9 +78,9 @@ CLAIMS = (
         "pass@1 after",
         "fire, mask",
         "regular",
-        0.05,
-        0.07,
         0.03,
+        0.07,
+        keeps=True,
     ),
 )
 
@@ -66,5 +91,8 @@ def prepare(models: Path) -> None:
 
 
 def run(arm: str, seed: int, folder: Path, models: Path) -> Mapping[str, float | None]:
-    """One run of an arm of the contest."""
+    """One run, or samples of the model that no run has trained."""
+    kind, _, how = arm.partition("sampled, ")
+    if not kind:
+        return sampled(models, FIRE if how == "fire" else None, seed)
     return one_run(settings(arm, models, seed, STEPS), folder)

@@ -29,6 +29,8 @@ import hashlib
 import random
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,8 @@ from experiments.tango.contest import STEPS, asked, drawn_solution
 CONFIG = Path(__file__).parents[2] / "configs" / "grpo.toml"
 STRIDES, HELD_OUT = 6, 20
 SIZES = {False: "b", True: "s"}
+VAGUE = "?"
+"""In place of a step's digit."""
 WORDS = (*"0123456789", "+", "=", ";", *SIZES.values())
 SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
 LATE = 10
@@ -99,16 +103,19 @@ def size_of(digit: str) -> str:
     return SIZES[int(digit) < 5]
 
 
-def drawn(dice: random.Random) -> tuple[str, str]:
-    """A prompt, and a response with the mistakes of the pretrained model."""
+def drawn(dice: random.Random, vague: float = 0.0) -> tuple[str, str]:
+    """A prompt, and a response with the mistakes of the pretrained model; each of its steps is
+    left vague with a chance, and the next goes on from what it would have been."""
     start, stride = dice.randrange(10), dice.randint(1, STRIDES)
     solution, _ = drawn_solution(start, stride, dice)
-    return asked(start, stride)[0], f"{solution}={size_of(solution[-1])}"
+    steps = [VAGUE if vague and dice.random() < vague else one for one in solution.split(";")]
+    return asked(start, stride)[0], f"{';'.join(steps)}={size_of(solution[-1])}"
 
 
-def problems(folder: Path) -> tuple[Path, Path, Path]:
+def problems(folder: Path, vague: float = 0.0) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones (a third)."""
-    model = pretrained(folder / "prof", WORDS, drawn, SHAPE)
+    name, words = ("vague", (*WORDS, VAGUE)) if vague else ("prof", WORDS)
+    model = pretrained(folder / name, words, partial(drawn, vague=vague), SHAPE)
     every = [asked(start, stride) for start in range(10) for stride in range(1, STRIDES + 1)]
     rows = [(prompt, size_of(last)) for prompt, last in every]
     random.Random(0).shuffle(rows)
@@ -139,48 +146,61 @@ def is_sound(prompt: str, response: str) -> bool:
     return len(right) == STEPS and all(right)
 
 
-class Steps(Service):
-    """A judge of outcomes with a noisy judge of steps.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How responses are judged.
 
-    Args:
+    Attributes:
         seed: of the noise.
         flips: the chance that a step's score is turned round, 0 to 1; None for no scores.
         blend: whether the mean score is part of the reward.
+        misled: the chance that a vague step is scored as right.
+        vague: of each step of the pretrained model.
     """
 
-    def __init__(self, seed: int, flips: float | None, *, blend: bool) -> None:
+    seed: int
+    flips: float | None
+    blend: bool
+    misled: float = 0.0
+    vague: float = 0.0
+
+
+class Steps(Service):
+    """A judge of outcomes with a judge of steps that errs."""
+
+    def __init__(self, judged: Judged) -> None:
         super().__init__(is_right, rewards=(0.0, 1.0))
-        self._seed, self._flips, self._blend = seed, flips, blend
+        self._how = judged
 
     def _judged(self, item: Item) -> reward_pb2.Result:
         result = super()._judged(item)
-        if self._flips is None:
+        if self._how.flips is None:
             return result
-        prompt, scores = item.prompt[0].content, []
-        for start, end, right in steps_of(prompt, item.response):
-            scores.append(float(right != self._flipped(prompt + item.response[:end])))
+        prompt, text, scores = item.prompt[0].content, item.response, []
+        for start, end, right in steps_of(prompt, text):
+            chance = self._how.misled if text[start:end] == VAGUE else self._how.flips
+            wrongly = self._drawn(prompt + text[:end]) < chance
+            scores.append(float(right != wrongly))
             span = result.judgement.spans.add(reward=scores[-1], label="step")
             span.range.start, span.range.end = start, end
-        if self._blend:
+        if self._how.blend:
             mean = statistics.fmean(scores) if scores else 0.0
             result.judgement.reward += mean
             result.judgement.components.add(name="steps", score=mean, weight=1.0)
         return result
 
-    def _flipped(self, text: str) -> bool:
-        digest = hashlib.sha256(f"{self._seed}/{text}".encode()).digest()
-        return int.from_bytes(digest[:6], "big") / 2**48 < (self._flips or 0.0)
+    def _drawn(self, text: str) -> float:
+        digest = hashlib.sha256(f"{self._how.seed}/{text}".encode()).digest()
+        return int.from_bytes(digest[:6], "big") / 2**48
 
 
 # Runs.
 
 
-def one_run(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def one_run(method: str, judged: Judged, folder: Path, models: Path, steps: int) -> dict[str, Any]:
     """Trains, and says what was right, and what was right by its steps."""
-    method, seed, flips = wanted["method"], wanted["seed"], wanted["flips"]
-    folder = Path(wanted["folder"])
-    config = settings(method, Path(wanted["models"]), seed, wanted["steps"])
-    report = train(config, folder, lambda: Steps(seed, flips, blend=method == "blend"))
+    config = settings(method, problems(models, judged.vague), judged.seed, steps)
+    report = train(config, folder, lambda: Steps(judged))
     rows = read_rows(RunFolder(folder).samples)
     late = [row for row in rows if row["step"] > config.run.steps - LATE]
     right = [row["verdict"] == "correct" for row in late]
@@ -196,9 +216,9 @@ def one_run(wanted: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings(method: str, models: Path, seed: int, steps: int) -> Config:
+def settings(method: str, made: tuple[Path, Path, Path], seed: int, steps: int) -> Config:
     """Of one run."""
-    model, rows, held_out = problems(models)
+    model, rows, held_out = made
     own = (
         f"model.name={model}",
         f"data.path={rows}",
@@ -232,7 +252,7 @@ def run(words: Sequence[str]) -> None:
         for seed in seeds
         for name, (method, flips) in arms.items()
     }  # fmt: skip
-    runs = finished(jobs, chosen.jobs, one_run)
+    runs = finished(jobs, chosen.jobs, main)
     found = compare(runs, FIGURES, "grpo")
     print("\nless the blend of the same noise")
     for name, (method, level) in arms.items():
@@ -243,5 +263,12 @@ def run(words: Sequence[str]) -> None:
     keep(chosen.out / f"prof-{chosen.steps}.json", found)
 
 
+def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """One run."""
+    judged = Judged(wanted["seed"], wanted["flips"], blend=wanted["method"] == "blend")
+    folder, models = Path(wanted["folder"]), Path(wanted["models"])
+    return one_run(wanted["method"], judged, folder, models, wanted["steps"])
+
+
 if __name__ == "__main__":
-    begin(one_run)
+    begin(main)

@@ -125,6 +125,11 @@ def test_a_journal_is_filtered_opened_noted_and_exported(
         page.locator("a", has_text="export labelled set").click()
     row = json.loads(Path(waiting.value.path()).read_text())
     assert (row["label"], row["response"]) == (0, "It is 9.")
+    tab.open(viewer.link(view="items", source=SOURCE))
+    page.locator(".facets a.chip", has_text=re.compile(r"^changed")).click()
+    page.wait_for_url("**appeal=changed**")
+    tab.whole()
+    assert page.locator(".flag", has_text="changed on appeal").count() == len(STEPS)
     tab.open(viewer.link(view="items", source=SOURCE, verifier="math", version="4"))
     with page.expect_download() as waiting:
         page.locator("a", has_text="export").first.click()

@@ -30,6 +30,9 @@ JUDGED = st.fixed_dictionaries({
         "reward": st.sampled_from([0.0, 0.25, 1.0, -1.5]), "verdict": st.sampled_from(["correct", "wrong"]),
         "verifier": st.sampled_from(["a", "b"]), "version": st.sampled_from(["1", "2"]),
         "suspicions": st.lists(st.sampled_from(["x", "y"]), unique=True),
+        "appeal": st.none() | st.fixed_dictionaries(
+            dict.fromkeys(("first", "second"), st.sampled_from([{"verdict": "a"}, {"verdict": "b"}]))
+        ),
     }),
 })  # fmt: skip
 FAULTED = st.just({"judgement": None, "fault": {"reason": "ITEM_TIMEOUT", "message": "late"}})
@@ -48,7 +51,7 @@ ROWS = st.lists(
     max_size=30,
 )  # fmt: skip
 ASKED = st.dictionaries(
-    st.sampled_from(["phase", "verifier", "version", "verdict", "fault", "suspicion", "truncated",
+    st.sampled_from(["phase", "verifier", "version", "verdict", "fault", "suspicion", "truncated", "appeal",
                      "reward_from", "length_to", "step_from", "problem"]),
     st.just(""), max_size=3,
 ).flatmap(
@@ -57,6 +60,7 @@ ASKED = st.dictionaries(
 VALUES = {
     "phase": ["train", "eval"], "verifier": ["a", "b"], "version": ["1", "9"], "verdict": ["wrong"],
     "fault": ["any", "none", "ITEM_TIMEOUT"], "suspicion": ["x", "any", "none"], "problem": ["p1"],
+    "appeal": ["any", "none", "kept", "changed"],
     "truncated": ["0", "1"], "reward_from": ["0.25"], "length_to": ["1500"], "step_from": ["2"],
 }  # fmt: skip
 
@@ -76,7 +80,10 @@ def run_of(folder: Path, rows: list[tuple[int, str, Row]]) -> Path:
 
 def meets(row: Row, asked: Mapping[str, str]) -> bool:
     """The filter, in Python, over rows of the whole list."""
-    several = {"suspicion": row["suspicions"], "fault": [row["fault"]] if row["fault"] else []}
+    several = {
+        "suspicion": row["suspicions"],
+        **{name: [row[name]] if row[name] else [] for name in ("fault", "appeal")},
+    }
     for name, value in asked.items():
         if name in several:
             there = several[name]
@@ -135,7 +142,12 @@ def test_a_filter_is_the_plain_one_pages_partition_and_counts_add_up(
             assert set(found) == expected
             facets = ask(api, "api/facets", *query)
             assert facets["items"] == len(expected)
-            for facet, key in (("phase", "phases"), ("verdict", "verdicts"), ("fault", "faults")):
+            for facet, key in (
+                ("phase", "phases"),
+                ("verdict", "verdicts"),
+                ("fault", "faults"),
+                ("appeal", "appeals"),
+            ):
                 rest = {name: value for name, value in asked.items() if name != facet}
                 counted = Counter(row[facet] for row in every if row[facet] and meets(row, rest))
                 assert dict(facets[key]) == counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from experiments.fire import contest as bench
+from experiments.fire import task as bench
 from experiments.miniature import tokenizer_of
 
 from assay.api.reward.v1 import reward_pb2

@@ -23,7 +23,7 @@ def item(response: str, reference: str = "s", *, truncated: bool = False) -> rew
 
 
 def judged(response: str, flips: float, *, blend: bool = False, seed: int = 0) -> reward_pb2.Result:
-    return bench.Steps(seed, flips, blend=blend)._judged(item(response))
+    return bench.Steps(bench.Judged(seed, flips, blend=blend))._judged(item(response))
 
 
 def test_right_is_the_word_and_sound_are_the_steps() -> None:
@@ -57,7 +57,7 @@ def test_without_noise_the_scores_are_the_truth_and_the_blend_adds_their_mean() 
     assert (result.reward, result.verdict) == (1, "correct")
     assert judged("5;7;0;2=s", 0.0, blend=True).judgement.reward == pytest.approx(1.5)
     assert judged("=s", 0.0, blend=True).judgement.reward == 1
-    assert not bench.Steps(0, None, blend=False)._judged(item(RIGHT)).judgement.spans
+    assert not bench.Steps(bench.Judged(0, None, blend=False))._judged(item(RIGHT)).judgement.spans
 
 
 @pytest.mark.parametrize("flips", [0.2, 0.4])

@@ -15,7 +15,8 @@ MOST_LABELS = 500
 """Sets of labels that a source's kinds tell apart; further ones are looked up item by item."""
 _NAME = 200
 _KIND = (
-    "phase, verifier, version, verdict, fault, suspicions, environment, ending, truncated, labels"
+    "phase, verifier, version, verdict, fault, suspicions, environment, ending, truncated, labels, "
+    "appeal"
 )
 
 
@@ -44,6 +45,7 @@ def _last(column: str, part: int) -> str:
 
 def _slice(form: int) -> str:
     labels = _safe("labels", "{}") if form > 1 else "'{}'"
+    appeal = _safe("appeal", "{}") if form > 2 else "'{}'"
     step = "CAST(json_extract(l, '$.step') AS TEXT)"
     return f"""
     INSERT INTO temp.slice
@@ -52,6 +54,8 @@ def _slice(form: int) -> str:
         {_text("version")}, coalesce({_text("verdict")}, ''), coalesce({_text("fault")}, ''),
         coalesce({_safe("suspicions", "[]")}, '[]'), '', '', 0,
         json_remove(l, '$.step', '$.phase'),
+        CASE json_extract({appeal}, '$.first.verdict') = json_extract({appeal}, '$.second.verdict')
+            WHEN 1 THEN 'kept' WHEN 0 THEN 'changed' ELSE '' END,
         CASE WHEN {step} GLOB '[0-9]*' AND NOT {step} GLOB '*[^0-9]*' AND length({step}) < 10
             THEN CAST({step} AS INTEGER) END,
         CASE WHEN typeof(time_s) IN ('real', 'integer') THEN time_s END,
@@ -71,7 +75,8 @@ def _slice(form: int) -> str:
 _TEMP = """
 CREATE TEMP TABLE IF NOT EXISTS slice (
     number INTEGER PRIMARY KEY, phase TEXT, verifier TEXT, version TEXT, verdict TEXT, fault TEXT,
-    suspicions TEXT, environment TEXT, ending TEXT, truncated INTEGER, labels TEXT, step INTEGER,
+    suspicions TEXT, environment TEXT, ending TEXT, truncated INTEGER, labels TEXT, appeal TEXT,
+    step INTEGER,
     time_s REAL, reward REAL, length INTEGER, problem TEXT, turns INTEGER, seconds REAL, item BLOB,
     response TEXT, answer TEXT, prompt TEXT, all_labels TEXT
 )

@@ -31,6 +31,7 @@ class KindFields(NamedTuple):
     ending: str
     truncated: int
     labels: str
+    appeal: str
 
 
 class ItemFields(NamedTuple):
@@ -99,6 +100,7 @@ def narrowed(
         name(row.get("ending")),
         int(row.get("truncated") is True),
         "{}",
+        appeal_of(said.get("appeal")),
     )
     response, prompt = text(row.get("response")), _question(row)
     turns, calls = _acted(row, episode)
@@ -189,6 +191,14 @@ def suspicions_of(value: Any) -> str:
     """A list of suspicions as JSON, sorted, each once."""
     found = sorted({name(one) for one in listed(value)[:256] if isinstance(one, str) and one})
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
+def appeal_of(value: Any) -> str:
+    """Whether a second verifier kept or changed the verdict; empty where none was asked."""
+    first, second = (mapping(mapping(value).get(one)).get("verdict") for one in ("first", "second"))
+    if not (isinstance(first, str) and isinstance(second, str)):
+        return ""
+    return "kept" if first == second else "changed"
 
 
 def _question(row: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-FORM = 3
+FORM = 4
 PLACE_BITS = 50
 _LINE_BITS, _PROCESS_BITS = 18, 8
 _OLD_S = 30 * 86_400.0
@@ -38,9 +38,9 @@ CREATE TABLE kinds (
     id INTEGER PRIMARY KEY, source INTEGER NOT NULL, phase TEXT NOT NULL, verifier TEXT NOT NULL,
     version TEXT NOT NULL, verdict TEXT NOT NULL, fault TEXT NOT NULL, suspicions TEXT NOT NULL,
     environment TEXT NOT NULL, ending TEXT NOT NULL, truncated INTEGER NOT NULL,
-    labels TEXT NOT NULL,
+    labels TEXT NOT NULL, appeal TEXT NOT NULL,
     UNIQUE (source, phase, verifier, version, verdict, fault, suspicions, environment, ending,
-            truncated, labels)
+            truncated, labels, appeal)
 );
 CREATE TABLE items (
     number INTEGER PRIMARY KEY, kind INTEGER NOT NULL, step INTEGER, time_s REAL, reward REAL,

@@ -16,6 +16,7 @@ _NAMES = {
     "source": "sources", "phase": "phases", "verifier": "verifiers", "version": "versions",
     "verdict": "verdicts", "fault": "faults", "suspicion": "suspicions",
     "environment": "environments", "ending": "endings", "truncated": "truncated",
+    "appeal": "appeals",
 }  # fmt: skip
 
 

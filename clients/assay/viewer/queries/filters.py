@@ -15,7 +15,7 @@ from assay.viewer.index.schema import PLACE_BITS, source_range
 
 FACETS = (
     "source", "phase", "verifier", "version", "verdict", "fault", "suspicion", "environment",
-    "ending", "truncated", "label",
+    "ending", "truncated", "appeal", "label",
 )  # fmt: skip
 RANGES = ("step", "time", "reward", "length")
 _COLUMNS = {"time": "time_s"}
@@ -47,6 +47,7 @@ class KindRow:
     ending: str
     truncated: str
     labels: Mapping[str, str] | None
+    appeal: str
 
     def values(self, facet: str) -> tuple[str, ...]:
         """What it has of a facet."""
@@ -63,7 +64,7 @@ class ItemFilter:
     """Chooses items: those that meet all that is set; of several values of one name any.
 
     Attributes:
-        chosen: values by name, of FACETS; "any" and "none" for faults and suspicions.
+        chosen: values by name, of FACETS; "any" and "none" for faults, suspicions and appeals.
         ranges: (least, most) by name, of RANGES, both included; None for open.
         problems: names of problems.
         draws: numbers.
@@ -108,7 +109,7 @@ def _meets(kind: KindRow, facet: str, values: frozenset[str]) -> bool:
     found = kind.values(facet)
     if not values.isdisjoint(found):
         return True
-    if facet in ("fault", "suspicion"):
+    if facet in ("fault", "suspicion", "appeal"):
         return (_ANY in values and bool(found)) or (_NONE in values and not found)
     return "" in values and not found
 
@@ -318,7 +319,7 @@ class Asking:
 
 def _kind(row: tuple[Any, ...], slugs: Mapping[int, str]) -> KindRow:
     number, source, phase, verifier, version, verdict, fault, suspicions = row[:8]
-    environment, ending, truncated, labels = row[8:]
+    environment, ending, truncated, labels, appeal = row[8:]
     return KindRow(
         number,
         slugs[source],
@@ -332,6 +333,7 @@ def _kind(row: tuple[Any, ...], slugs: Mapping[int, str]) -> KindRow:
         ending,
         str(truncated),
         _labels(labels),
+        appeal,
     )
 
 

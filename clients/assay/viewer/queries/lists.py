@@ -115,6 +115,7 @@ def _row(row: tuple[Any, ...], kind: KindRow, slugs: Mapping[int, str]) -> dict[
         "verdict": kind.verdict or None,
         "fault": kind.fault or None,
         "suspicions": list(kind.suspicions),
+        "appeal": kind.appeal or None,
         "environment": kind.environment or None,
         "ending": kind.ending or None,
         "truncated": kind.truncated == "1",

@@ -2,7 +2,7 @@
 
 /** Fields of a filter, as the API reads them. */
 export const FILTER = [
-  "source", "phase", "verifier", "version", "verdict", "fault", "suspicion", "environment", "ending",
+  "source", "phase", "verifier", "version", "verdict", "fault", "suspicion", "appeal", "environment", "ending",
   "problem", "draw", "step_from", "step_to", "time_from", "time_to", "reward_from", "reward_to",
   "length_from", "length_to", "truncated", "text", "label", "note",
 ];

@@ -6,12 +6,12 @@ import { moment, number } from "./format.js";
 
 const CHIPS = [
   ["phase", "phases", "phase"], ["verifier", "verifiers", "verifier"], ["version", "versions", "version"], ["verdict", "verdicts", "verdict"],
-  ["fault", "faults", "fault"], ["suspicion", "suspicions", "suspicion"], ["environment", "environments", "environment"],
+  ["fault", "faults", "fault"], ["suspicion", "suspicions", "suspicion"], ["appeal", "appeals", "on appeal"], ["environment", "environments", "environment"],
   ["ending", "endings", "ending"], ["note", "notes", "note"],
 ];
 const FEW = 8;
 const RANGES = [["step", "step"], ["reward", "reward"], ["length", "length"]];
-const NAMES = new Map([["fault any", "any fault"], ["fault none", "judged"], ["suspicion any", "any suspicion"], ["note any", "any note"], ["truncated 0", "not cut"], ["truncated 1", "cut"]]);
+const NAMES = new Map([["fault any", "any fault"], ["fault none", "judged"], ["suspicion any", "any suspicion"], ["appeal any", "asked"], ["note any", "any note"], ["truncated 0", "not cut"], ["truncated 1", "cut"]]);
 
 /** What is chosen, as chips that take it out again. */
 export function chosen(state) {
@@ -61,8 +61,8 @@ export function facets(state, told, sources) {
     CHIPS.map(([name, key, label]) => {
       const values = (told[key] || []).filter(([value]) => value !== null && value !== "");
       if (name === "fault" && values.length) values.unshift(["none", null], ["any", values.reduce((sum, [, n]) => sum + n, 0)]);
-      if (name === "suspicion" && values.length > 1) values.unshift(["any", null]);
-      return values.length > 1 || state.all(name).length || ["fault", "suspicion", "note"].includes(name) ? group(name, label, values) : null;
+      if (["suspicion", "appeal"].includes(name) && values.length > 1) values.unshift(["any", null]);
+      return values.length > 1 || state.all(name).length || ["fault", "suspicion", "appeal", "note"].includes(name) ? group(name, label, values) : null;
     }),
     Object.entries(told.labels || {}).map(([name, values]) => group("label", name, values.map(([value, n]) => [`${name}=${value}`, n, value]))),
     told.problems && told.problems.length > 1 && problems(state, told.problems)),

@@ -62,6 +62,7 @@ export function verdict(name) {
 export function flags(item) {
   const all = [];
   for (const each of item.suspicions || []) all.push(h("span", { class: "flag suspicion", title: "suspicion of the verifier" }, each));
+  if (item.appeal === "changed") all.push(h("span", { class: "flag", title: "a second verifier said something else, and counts" }, "changed on appeal"));
   if (item.truncated) all.push(h("span", { class: "flag", title: "cut at the limit" }, "cut"));
   if (item.phase === "train" && item.trained === 0) all.push(h("span", { class: "flag", title: "none of its tokens is in the loss" }, "not trained"));
   for (const each of [item.note]) {

@@ -1,56 +1,31 @@
-"""FIRE (arXiv 2410.21236) on a policy whose first token picks a strategy.
-
-    python -m experiments fire --parts sampling
-    python -m experiments fire --parts sampling,training --out DIR --seeds 0,1,2 --jobs 2
+"""A policy whose first token picks a strategy, for FIRE (arXiv 2410.21236).
 
 The pretrained model answers a problem by a strategy, "A" to "H", and the digit that the strategy
 leads to. It nearly always takes "A", which is right for half of the problems; for each of the
 others one of the other strategies is. Problems come in two writings that mean the same: "x" to
 train on, "y" to evaluate.
 
-    sampling  the pretrained model, 16 responses to each problem with and without FIRE: pass@1,
-              pass@16, and how many different answers there are
-    training  GRPO with rollouts by regular sampling and by FIRE in its three modes; then pass@1 and
-              pass@16 in regular decoding
-
-FIRE is for rollouts: both parts say what regular decoding makes of the same policy. A policy whose
-first tokens are out of the loss (mask) does not learn which strategy to begin with, and only what
-to do after it; this task has nothing else to learn, so that it shows the mask at its worst.
+A policy whose first tokens are out of the loss (mask) does not learn which strategy to begin with,
+and only what to do after it; this task has nothing else to learn, so that it shows the mask at its
+worst.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from assay.kit.runs import environment
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import EngineHost, Sampler
 from assay.trainer.engines.hf import HfEngine
 from assay.trainer.engines.types import Draw, FirstToken, Request, Sampling
 from assay.trainer.methods.fire.settings import FireConfig
-from assay.trainer.recipes.ladder import plan
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from experiments.miniature import (
-    Item,
-    Service,
-    Shape,
-    begin,
-    finished,
-    job_of,
-    keep,
-    options,
-    pretrained,
-    train,
-    write_problems,
-)
-from experiments.report import compare
+from experiments.miniature import Item, Service, Shape, pretrained, train, write_problems
 
 PROBLEMS, SAMPLES = 48, 16
 STRATEGIES = "ABCDEFGH"
@@ -132,22 +107,13 @@ def is_right(item: Item) -> bool:
 # What is sampled.
 
 
-def sampling(folder: Path, seeds: Sequence[int]) -> dict[str, Any]:
-    """The pretrained model with and without FIRE."""
+def sampled(folder: Path, first: FirstToken | None, seed: int) -> dict[str, float]:
+    """What the pretrained model samples, with FIRE's first tokens or with its own."""
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
     path, _, _ = files(folder)
     tokenizer: Any = AutoTokenizer.from_pretrained(path)
     model: Any = AutoModelForCausalLM.from_pretrained(path)
-    runs = {
-        name: {seed: _sampled(model, tokenizer, first, seed) for seed in seeds}
-        for name, first in (("regular", None), ("fire", FIRE))
-    }
-    print("\nthe pretrained model, 16 responses to each problem\n")
-    return compare(runs, SAMPLED, "regular")
-
-
-def _sampled(model: Any, tokenizer: Any, first: FirstToken | None, seed: int) -> dict[str, float]:
     draws = [
         Draw(n, Problem(str(n), "", (), ""), tuple(tokenizer(f"{NAMES[n]}y=")["input_ids"]))
         for n in range(PROBLEMS)
@@ -196,50 +162,3 @@ def one_run(config: Config, folder: Path) -> dict[str, float]:
         found[f"pass@1 {when}"] = told_["accuracy"]
         found[f"pass@16 {when}"] = told_["pass_at"]["16"]["value"]
     return found
-
-
-TRAINED = ("pass@1 before", "pass@1 after", "pass@16 before", "pass@16 after")
-
-
-def training(chosen: argparse.Namespace, seeds: Sequence[int]) -> dict[str, Any]:
-    """All arms."""
-    models = chosen.out / "models"
-    files(models)  # once, before the processes
-    jobs = {
-        (arm, seed): job_of(
-            "fire", f"{arm}, seed {seed}",
-            chosen.out / "training" / f"{arm.replace(', ', '-')}-{seed}",
-            arm=arm, seed=seed, steps=chosen.steps, models=str(models),
-        )
-        for arm in ARMS
-        for seed in seeds
-    }  # fmt: skip
-    runs = finished(jobs, chosen.jobs, main)
-    print(f"\nafter {chosen.steps} steps of GRPO, in regular decoding\n")
-    return compare(runs, TRAINED, "regular")
-
-
-def run(words: Sequence[str]) -> None:
-    """Runs what is asked for and not there yet; prints what is known so far."""
-    parser = options("fire", steps=40)
-    parser.add_argument("--parts", default="sampling,training")
-    chosen = parser.parse_args(words)
-    environment.calm()
-    seeds = plan.read_seeds(chosen.seeds)
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
-        "sampling": lambda: sampling(chosen.out / "models", seeds),
-        "training": lambda: training(chosen, seeds),
-    }
-    names = chosen.parts.split(",")
-    found = {part: parts[part]() for part in names}
-    keep(chosen.out / f"fire-{'-'.join(names)}.json", found)
-
-
-def main(wanted: dict[str, Any]) -> dict[str, float]:
-    """One run."""
-    config = settings(wanted["arm"], Path(wanted["models"]), wanted["seed"], wanted["steps"])
-    return one_run(config, Path(wanted["folder"]))
-
-
-if __name__ == "__main__":
-    begin(main)
