@@ -27,7 +27,7 @@ PHASE = "gold"
 """Label of what it judges: the run's own phases are train, eval and survey."""
 
 
-class Gold(RunHooks):
+class GoldWatch(RunHooks):
     """A second opinion of the step's responses, which trains nothing."""
 
     def __init__(self, config: Config) -> None:
