@@ -11,8 +11,8 @@ from experiments.contamination.planted import audited, made
 STEPS = 400
 SOURCE = "Self-Critique, arXiv 2510.09259, abstract"
 SETUP = (
-    "a policy of 0.1 M weights writes five digits in any order; GRPO, 400 steps of 20 problems with 8"
-    " responses each, pays orders that begin with a digit which is the problem's own; 40 problems"
+    "a policy of 0.1 M weights writes five digits in any order; GRPO, 400 steps of 20 problems with"
+    " 8 responses each, pays orders that begin with a digit which is the problem's own; 40 problems"
     " were trained on and 40 were not, which is exchanged from seed to seed; `assay contamination`"
     " tells one from the other."
 )

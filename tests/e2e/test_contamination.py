@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import torch
 from assay.cli.main import run as command
 from assay.kit.runs.stats import auc
 from assay.trainer.recipes.contamination.answering import read_rows, respondent
+from assay.trainer.recipes.contamination.running import settings_of
 from assay.trainer.recipes.contamination.scores import entropy_similarity
+from assay.trainer.settings import config as configs
 from trainer_support import SUMS
 
 
@@ -69,7 +72,6 @@ def test_answers_are_the_model_s_likeliest_and_are_read_from_it(
     tiny_model: Path, files: tuple[Path, Path]
 ) -> None:
     from assay.trainer.engines.models import load_policy
-    from assay.trainer.settings import config as configs
 
     model = {"name": str(tiny_model), "device": "cpu", "precision": "float32"}
     tree: dict[str, Any] = {"model": model}
@@ -87,6 +89,24 @@ def test_answers_are_the_model_s_likeliest_and_are_read_from_it(
     assert answers.first.entropies_T == pytest.approx(entropies_T.tolist(), abs=1e-5)
     assert len(answers.second.ids) <= 12
     assert entropy_similarity(answers.first.entropies_T, answers.second.entropies_T) is not None
+
+
+def test_a_run_brings_its_model_and_its_prompts(
+    tiny_config: Callable[..., Any], files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    (run / "model").mkdir(parents=True)
+    own = tiny_config(data={"template": "Sum: {question}", "system": "Add."})
+    (run / "config.toml").write_text(configs.to_toml(own))
+    config = settings_of(str(run), ["data.system=Add it."], "paged")
+    assert (config.model.name, config.rollout.backend) == (str(run / "model"), "paged")
+    rows, _ = read_rows(files[0], config)
+    asked_first = rows[0].problem
+    assert asked_first.messages == (
+        ("system", "Add it."),
+        ("user", f"Sum: {asked_first.question}"),
+    )
+    assert [row.member for row in rows[:2]] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def audit_rows(
         ConfigError: the model or the rows cannot be used, or `by` is no score that is asked for.
     """
     _check_score(by, recall=recall, samples=samples)
-    config = _settings(model, overrides, engine)
+    config = settings_of(model, overrides, engine)
     check_installed(config)
     rows, digest = read_rows(data, config)
     clean, clean_digest = read_rows(against, config) if against else ([], "")
@@ -81,7 +81,7 @@ def _check_score(by: str, *, recall: bool, samples: int) -> None:
         raise ConfigError(f"--by {by} needs {needs[by][0]}")
 
 
-def _settings(model: str, overrides: Sequence[str], engine: str) -> configs.Config:
+def settings_of(model: str, overrides: Sequence[str], engine: str) -> configs.Config:
     """Those of the run, if `model` is one; else of that model alone."""
     run = RunPaths(Path(model))
     if run.config.is_file():
