@@ -104,6 +104,7 @@ ON: Mapping[str, Mapping[str, str]] = {
         "method.advantage.estimator": "plain",
     },
     "appeal": {"method.noise.appeals": "true"},
+    "gold": {"method.gold.verifier": "exact", "method.gold.parameters": "{strict=true}"},
     "no-baseline": {"method.advantage.estimator": "plain"},
     "dense-rewards": _DENSE,
     "progress-attribution": {

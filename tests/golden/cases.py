@@ -14,6 +14,7 @@ from typing import Any
 from golden import reference as ref
 from golden import reference_small as small
 from golden import reference_sampled as sampled
+from golden import reference_contamination as found
 
 NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
 OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
@@ -528,6 +529,53 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             },
         )
         for quadratic, strength in ((True, 1e-6), (True, 0.1), (False, 1e-6))
+    ),
+        (
+            ref.kl_coefficients_by_task,
+            "Seed1.5-VL, arXiv 2505.07062",
+            {"tasks": ["math", "chat", "", "code"], "common": common, "by_task": by_task},
+        )
+        for common, by_task in ((1e-5, {"math": 0.0, "code": 0.0}), (0.0, {"chat": 1e-5}))
+    ),
+    *(
+        (
+            found.self_critique_similarity,
+            "Self-Critique, arXiv 2510.09259 (code)",
+            {"first": [0.5, 0.0, 2.0, 1.0], "second": second},
+        )
+        for second in ([0.5, 0.0, 2.0, 1.0], [0.25, 1.5], [1.0, 0.0, 4.0, 2.0, 0.0, 0.5])
+    ),
+    *(
+        (
+            found.min_k_score,
+            "arXiv 2310.16789",
+            {"logprobs": [-0.5, -3.0, -1.0, -0.25, -2.0], "share": share},
+        )
+        for share in (0.2, 0.4, 0.1)
+    ),
+    (
+        found.min_k_plus_score,
+        "arXiv 2404.02936",
+        {
+            "distributions": [[0.5, 0.25, 0.25], [0.9, 0.05, 0.05], [0.2, 0.2, 0.6]],
+            "tokens": [1, 0, 2],
+            "share": 0.7,
+        },
+    ),
+    (
+        found.cdd_peak,
+        "arXiv 2402.15938",
+        {
+            "greedy": list(range(20)),
+            "samples": [
+                [*range(20)],
+                [*range(19), 7],
+                [0, 0, *range(2, 20)],
+                [*range(1, 20)],
+                [3, 1, 4],
+            ],
+            "alpha": 0.05,
+        },
     ),
 ]
 

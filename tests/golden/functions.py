@@ -63,6 +63,7 @@ from assay.trainer.selection.subsets import limr_scores
 from assay.trainer.selection.types import Seen
 from assay.trainer.settings.config import MethodSettings
 from assay.trainer.settings.objective import AdvantageConfig, CriticConfig, LossConfig
+from golden import contamination as contamination  # noqa: PLC0414  # enters its own
 from golden import sampled as sampled  # noqa: PLC0414  # enters its own
 from golden import small as small  # noqa: PLC0414  # enters its own
 from golden import stored as stored  # noqa: PLC0414  # the same

@@ -289,6 +289,10 @@ def kl_estimate(logprobs: Vector, ref_logprobs: Vector, estimator: str) -> Vecto
     return [form(new - ref) for new, ref in zip(logprobs, ref_logprobs, strict=True)]
 
 
+def kl_coefficients_by_task(tasks: list[str], common: float, by_task: dict[str, float]) -> Vector:
+    return [by_task.get(task, common) for task in tasks]
+
+
 def entropy(logits: Vector) -> float:
     return -sum(p * math.log(p) for p in softmax(logits) if p)
 

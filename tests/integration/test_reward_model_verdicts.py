@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from assay.genrm.domain import CandidateResponse, ResolvedJudgeSettings
 from assay.genrm.labelling.critique_commands import label_critiques
-from assay.genrm.labelling.critiques import agreeing
+from assay.genrm.labelling.critiques import agreeing, consensus, labelled
 from assay.kit.errors import ConfigError
 from assay.trainer.recipes.reward_model import config as configs
 from genrm_service import running
@@ -235,6 +235,29 @@ def test_what_disagrees_with_the_majority_is_left_out() -> None:
     assert counts == {"unreadable": 1, "disagreeing": 1}
     assert agreeing(texts, "one\ntwo")[0] == [most]
     assert agreeing(["nothing"], "one\ntwo") == ([], {"unreadable": 1})
+
+
+def test_the_majority_labels_each_step_and_the_whole() -> None:
+    from assay.clients.rows.points import point_of
+    from assay.clients.rows.preferences import steps_of
+
+    def said(*verdicts: bool, final: bool) -> str:
+        lines = [f"Step {n}: {'correct' if v else 'wrong'}" for n, v in enumerate(verdicts, 1)]
+        return "\n".join([*lines, f"Verdict: {'correct' if final else 'wrong'}"])
+
+    texts = [said(True, False, final=False)] * 2 + [said(False, False, final=False), "nothing"]
+    for response in ("one\ntwo", "one\n\ntwo"):
+        found, unreadable = consensus(texts, response)
+        assert found is not None
+        assert (found.steps, found.final, unreadable) == ((True, False), False, 1)
+        row = steps_of({"problem": "q", **labelled(found, response, "steps")})
+        assert (row.response, row.labels) == (response, (1.0, -1.0))
+        point = point_of({"prompt": "q", **labelled(found, response, "whole")})
+        assert (point.response, point.right) == (response, False)
+    even, _ = consensus([said(True, final=True), said(False, final=False)], "one")
+    assert even is not None
+    assert (even.steps, even.final) == ((False,), False)  # a tie is no majority
+    assert consensus(["nothing"], "one") == (None, 1)
 
 
 def chat_of(text: str) -> Any:

@@ -133,6 +133,7 @@ ON: dict[str, dict[str, Any]] = {
         "noise": {"correction": "forward", "false_negative": 0.3},
     },
     "appeal": {"noise": {"appeals": True, "correction": "backward", "rates": "appeals"}},
+    "gold": {"gold": {"verifier": "exact"}},
     "soft-overlong": {"shaping": {"overlong": "soft", "overlong_cache": 64}},
     "overlong-filter": {"shaping": {"overlong": "filter"}},
     "cosine-length": {"shaping": {"cosine": True}},

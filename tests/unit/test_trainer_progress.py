@@ -45,8 +45,10 @@ def test_columns_are_those_that_are_measured() -> None:
     assert "shaped" in names(*EVERYTHING, width=400)
     assert "ended" in names(*CRITIC, *TRUNCATION, width=400)
     assert {"verified", "alpha"} <= set(names("method.cotraining.enabled=true", width=400))
+    assert "gap" in names("method.gold.verifier=code", width=400)
     # dynamic sampling, truncation and a verifier that learns do not go together
-    assert len(names(*EVERYTHING, width=400)) == len(COLUMNS) - 3
+    everything = names(*EVERYTHING, "method.gold.verifier=code", width=400)
+    assert len(everything) == len(COLUMNS) - 3
     for always in ("reward", "correct", "fault", "length", "entropy", "clip-/+%", "train", "left"):
         assert always in names(*EVERYTHING)
 

@@ -22,6 +22,7 @@ _SUMMARIES = {
     "audit": "Find what a reward function accepts and must not.",
     "validate": "Check that a data set's rows can be trained on.",
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
+    "contamination": "Find out whether a model was trained on rows.",
     "compare": "Compare two runs on the same items: paired, with intervals.",
     "eval": "Evaluate a model on suites of problems.",
     "eval-judge": "How good a judge is, on rows whose answer is known.",
@@ -52,6 +53,7 @@ _SUMMARIES = {
 _BROUGHT_BY = {
     "code-prm": "assay-rl-trainer",
     "compare": "assay-rl-trainer",
+    "contamination": "assay-rl-trainer",
     "eval": "assay-rl-trainer",
     "journal": "assay-rl-reward-server",
     "label-code": "assay-rl-genrm",

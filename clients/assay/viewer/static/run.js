@@ -9,7 +9,7 @@ import { faults, mean, table } from "./table.js";
 
 const FIRST = [
   ["reward", "reward_std"], ["correct"], ["fault_ratio"], ["response_length", "response_length_p95"], ["truncated"],
-  ["keep_rate", "signal_ratio"], ["entropy"], ["kl"], ["grad_norm"], ["clip_ratio", "clip_ratio_high"], ["episodes_turns", "episodes_calls"], ["step_s", "seconds"],
+  ["gold_proxy", "gold_reward", "gold_gap"], ["keep_rate", "signal_ratio"], ["entropy"], ["kl"], ["grad_norm"], ["clip_ratio", "clip_ratio_high"], ["episodes_turns", "episodes_calls"], ["step_s", "seconds"],
 ];
 const SHARES = /ratio|rate$|^correct$|^truncated$|_share$/;
 

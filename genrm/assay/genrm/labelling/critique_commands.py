@@ -19,7 +19,13 @@ from assay.clients.rows.items import RowError
 from assay.clients.rows.points import gold_of
 from assay.clients.rows.preferences import Said, prompt_of, read
 from assay.clients.types import Fault
-from assay.genrm.labelling.critiques import Agreement, agreeing
+from assay.genrm.labelling.critiques import (
+    Agreement,
+    Written,
+    agreeing,
+    consensus,
+    labelled,
+)
 from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.kit.runs.records import JsonLines, mend, read_rows
@@ -72,8 +78,9 @@ async def criticise(
     *,
     by: Agreement,
     most: int,
+    written: Written = "critiques",
 ) -> CritiqueOutcome:
-    """Asks for critiques, and keeps those that agree, response by response."""
+    """Asks for critiques, and keeps those that agree, or what they say, response by response."""
     outcome = CritiqueOutcome()
     for start in range(0, len(tasks), _AT_ONCE):
         some = tasks[start : start + _AT_ONCE]
@@ -86,7 +93,12 @@ async def criticise(
             if isinstance(result, Fault):
                 outcome.faults[result.reason] += 1
                 continue
-            for row in _rows(task, result, outcome, by, most):
+            found = (
+                _rows(task, result, outcome, by, most)
+                if written == "critiques"
+                else _labels(task, result, outcome, written)
+            )
+            for row in found:
                 keep.write(row)
     return outcome
 
@@ -107,6 +119,18 @@ def _rows(
             "critique": critique,
         }
         yield row if task.ground_truth is None else {**row, "ground_truth": task.ground_truth}
+
+
+def _labels(
+    task: CritiqueTask, found: ModelJudgement, outcome: CritiqueOutcome, written: Written
+) -> Iterator[dict[str, Any]]:
+    agreed, unreadable = consensus([vote.text for vote in found.votes], task.response)
+    outcome.critiques["unreadable"] += unreadable + found.unparsed_votes
+    outcome.critiques["read"] += len(found.votes) - unreadable
+    outcome.none_kept += agreed is None
+    if agreed is not None:
+        row = {"key": task.key, "prompt": _messages(task.prompt)}
+        yield {**row, **labelled(agreed, task.response, written), "share": agreed.share}
 
 
 def _messages(said: Sequence[Said]) -> list[dict[str, str]]:
@@ -133,6 +157,14 @@ def _messages(said: Sequence[Said]) -> list[dict[str, str]]:
     show_default=True,
     help="Keep critiques whose verdicts on every step are the majority's, or on the whole alone.",
 )
+@click.option(
+    "--write",
+    "written",
+    type=click.Choice(["critiques", "steps", "whole"]),
+    default="critiques",
+    show_default=True,
+    help="Rows of agreeing critiques; of steps with the majority's labels; of whole responses.",
+)
 @click.option("--keep", type=click.IntRange(1), default=1, show_default=True, help="Of a response.")
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds of a call.")
 def label_critiques(
@@ -145,6 +177,7 @@ def label_critiques(
     model: str | None,
     judge: str,
     agree: Agreement,
+    written: Written,
     keep: int,
     timeout: float,
     with_truth: bool,
@@ -154,12 +187,15 @@ def label_critiques(
 
     ROWS is a JSON Lines file of "prompt" and "response". A judge that writes criticises each
     response --votes times; those that agree with the majority are rows of OUT (SPARK, arXiv
-    2512.03244). The same command goes on where it was stopped, and asks again about responses of
+    2512.03244), or with --write what the majority says of each step, for a PRM, or of the whole.
+    The same command goes on where it was stopped, and asks again about responses of
     which nothing was kept.
 
     \b
       assay label-critiques samples.jsonl critiques.jsonl --target 127.0.0.1:50053
       assay train-rm configs/rm-critique.toml data.paths='["critiques.jsonl"]'
+      assay label-critiques samples.jsonl steps.jsonl --model Qwen/Qwen2.5-7B --write steps
+      assay train-rm configs/rm-steps.toml data.paths='["steps.jsonl"]'
     """  # noqa: D301  # click takes the escape itself
     server = read_server(target, token_file, tls_ca)
     tasks = list(read_responses(rows, with_truth=with_truth))
@@ -182,13 +218,15 @@ def label_critiques(
                 async with AsyncJudgeClient(
                     reached.target, tls=reached.tls, token=reached.token, timeout_s=timeout
                 ) as client:
-                    return await criticise(client, left, settings, file, by=agree, most=keep)
+                    return await criticise(
+                        client, left, settings, file, by=agree, most=keep, written=written
+                    )
 
             outcome = asyncio.run(ask())
     finally:
         file.close()
     for name, count in (*sorted(outcome.critiques.items()), *outcome.faults.most_common()):
         console.print(f"{name}: {count}")
-    console.print(f"responses without a critique that is kept: {outcome.none_kept}")
+    console.print(f"responses of which nothing is kept: {outcome.none_kept}")
     if outcome.faults:
         raise SystemExit(1)

@@ -16,6 +16,7 @@ from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.rollouts.types import Ranks, Rollout, ScoringRound
 from assay.trainer.settings.config import Config
+from assay.trainer.settings.registry import methods_on
 
 _ITEMS, _SUITES = 2**20, 2**31
 
@@ -25,10 +26,14 @@ def first_draw(suite: str) -> int:
     return FIRST_DRAW + (1 + zlib.crc32(suite.encode()) % _SUITES) * _ITEMS
 
 
-def services_of(suites: Sequence[SuiteItems]) -> list[str]:
-    """Services beside the reward server that judge suites, and start without settings of theirs."""
-    asked = {ASKED_SERVICES.get(items.suite.table.verifier) for items in suites}
-    return sorted({"sandbox"} & asked)
+def services_of(config: Config, suites: Sequence[SuiteItems]) -> list[str]:
+    """Services beside the reward server that judge suites, or that methods ask.
+
+    Those that start without settings of their own.
+    """
+    verifiers = [items.suite.table.verifier for items in suites]
+    verifiers += [name for method in methods_on(config) for name in method.asks(config)]
+    return sorted({"sandbox"} & {ASKED_SERVICES.get(name) for name in verifiers})
 
 
 def judges_of(config: Config, judge: Judge, items: SuiteItems) -> tuple[Judge, Judge | None]:

@@ -241,7 +241,7 @@ def judging(
     reach = Reach(world.host, token) if world.machines > 1 else None
     own = (
         own_services(
-            config.reward, transport, reach, folder.journal, say, beside=services_of(suites)
+            config.reward, transport, reach, folder.journal, say, beside=services_of(config, suites)
         )
         if world.main
         else nullcontext("")
@@ -540,6 +540,8 @@ def _finish(
             display.console.print(report.table(told, what))
             display.note(report.change_line(told))
     outcome["faults"] = report.faults_by_reason(rows)
+    if (gold := report.hacking_gap(rows)) is not None:
+        outcome["gold"] = gold
     text = report.markdown(
         outcome,
         before,

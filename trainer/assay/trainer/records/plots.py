@@ -63,6 +63,12 @@ PANELS = (
     ),
     Panel("judged correct", (Curve("correct", END, GREEN),), "percent"),
     Panel(
+        "reward and gold reward, where both judged",
+        (Curve("gold_proxy", "verifier", BLUE), Curve("gold_reward", "gold", ORANGE),
+         Curve("gold_gap", "gap", VERMILION, dashed=True)),
+        reference=0.0,
+    ),
+    Panel(
         "verdicts that are true, of solutions",
         (Curve("verifier_correct_recall", "right", GREEN),
          Curve("verifier_wrong_recall", "wrong", VERMILION),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from rich.table import Table
@@ -97,6 +98,26 @@ def faults_by_reason(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     for row in rows:
         found.update(row.get("faults") or {})
     return dict(found.most_common())
+
+
+def hacking_gap(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Reward and gold reward over the first and the last quarter of the steps that have both.
+
+    Returns:
+        `first` and `last`, each with `steps` and the means `proxy`, `reward` (of gold) and `gap`;
+        and `change`, of the gap. None without a gold verifier's judgement.
+    """
+    both = [row for row in rows if row.get("gold_gap") is not None]
+    if not both:
+        return None
+    some = max(1, len(both) // 4)
+    first, last = _gap_of(both[:some]), _gap_of(both[-some:])
+    return {"first": first, "last": last, "change": last["gap"] - first["gap"]}
+
+
+def _gap_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    means = {key: fmean(row[f"gold_{key}"] for row in rows) for key in ("proxy", "reward", "gap")}
+    return {"steps": [rows[0]["step"], rows[-1]["step"]], **means}
 
 
 def _rows(report: Report) -> list[tuple[str, str, str, str]]:
@@ -204,6 +225,7 @@ def figures(told: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     return named + [(f"best@{n}", found) for n, found in best_at.items()]
 
 
+_WHEN = ("first", "last")
 ENDS = (("value", ""), ("low", "_low"), ("high", "_high"))
 SUITE_COLUMNS = ("figure", "value, 95 %", "items", "faults", "without a judgement")
 
@@ -283,6 +305,8 @@ def markdown(
     if verifier is not None:
         parts += ["## Verifier", _verifier(verifier)]
     parts += ["## Training", "![curves](curves.png)", _faults(report.get("faults"))]
+    if gold := report.get("gold"):
+        parts += ["## Reward and gold reward", _gap(gold)]
     if before is not None and after is not None and show and after.answers:
         parts += ["## Responses", *_responses(before, after, show)]
     return "\n\n".join(part for part in parts if part)
@@ -336,6 +360,17 @@ def _faults(faults: Mapping[str, int] | None) -> str:
     told = ((f"`{reason}`", str(count)) for reason, count in faults.items())
     said = "Rollouts without a judgement, which no loss saw (errors.md explains them):"
     return "\n".join([said, "", *markdown_table(["reason", "rollouts"], told)])
+
+
+def _gap(gold: Mapping[str, Any]) -> str:
+    """The hacking gap at the start and at the end."""
+    names = [f"steps {gold[when]['steps'][0]} to {gold[when]['steps'][1]}" for when in _WHEN]
+    rows = [
+        (said, *(f"{gold[when][key]:.3f}" for when in _WHEN))
+        for said, key in (("reward", "proxy"), ("gold reward", "reward"), ("gap", "gap"))
+    ]
+    said = f"Means of the responses that both judged; the gap moved by {gold['change']:+.3f}."
+    return "\n".join([*markdown_table(["", *names], rows), "", said])
 
 
 def _responses(before: Evaluation, after: Evaluation, show: int) -> list[str]:

@@ -94,6 +94,7 @@ class TrainingMethod:
         compares: its key, if it compares samples of a prompt and so needs two.
         rows: what its rows must have, in place of a prompt and a reference; None: it changes
             nothing. May raise ConfigError.
+        asks: names of verifiers that it asks beside the run's own.
     """
 
     group: ClassVar[str] = "assay.methods"
@@ -112,6 +113,7 @@ class TrainingMethod:
     check: Callable[[Config], str] = nothing_wrong
     compares: str = ""
     rows: Callable[[Config], RowNeeds | None] = lambda _config: None
+    asks: Callable[[Config], tuple[str, ...]] = lambda _config: ()
 
 
 class _Tabled:

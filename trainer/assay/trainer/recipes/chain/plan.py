@@ -16,21 +16,41 @@ rows = "samples"                           # learns from that stage's rollouts
 name = "rl"
 base = "../dapo.toml"
 model = "cold-start"                       # begins with what that stage trained
+
+[[stage]]
+name = "labels"
+command = "label-critiques"                # a judge criticises what that stage drew
+rows = "samples"
+options = { model = "FOLDER", votes = 16 }
+
+[[stage]]
+name = "prm"
+command = "train-rm"
+base = "../rm-critique.toml"
+rows = "labels"
+
+[[stage]]
+name = "by-judge"
+base = "../grpo.toml"
+judge = "prm"                              # services of its own, with that stage's judge
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
+from assay.trainer.recipes.chain.labelling import LabelStage, RmStage, served
 from assay.trainer.recipes.ladder.processes import RungRun
+from assay.trainer.recipes.reward_model import config as rm_configs
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings import presets
@@ -46,12 +66,20 @@ class StageConfig(Strict):
     """One stage, as the file has it."""
 
     name: _Name
-    base: str
+    base: str = ""
+    command: Literal["train", "train-rm", "label-critiques"] = "train"
     model: str = ""
     """The stage whose model it begins with; empty for that of the settings."""
     rows: str = ""
-    """The stage whose rollouts it learns from; empty for those of the settings, or none."""
+    """The stage whose rollouts or labels it learns from; empty for those of the settings, or none.
+    """
+    judge: str = ""
+    """The stage whose judge its services have; empty for the services of the settings."""
+    services: tuple[str, ...] = ()
+    """Arguments of `assay serve genrm` where the stage starts a judge, such as --templates."""
     overrides: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str | int | float | bool] = field(default_factory=dict)
+    """Of label-critiques, such as votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +90,95 @@ class ChainConfig(Strict):
     overrides: dict[str, Any] = field(default_factory=dict)
 
 
-def load(path: Path, overrides: Iterable[str], folder: Path) -> list[RungRun]:
-    """The runs of a file of stages, in their order, each in a folder of its own under `folder`.
+Stage = RungRun | LabelStage | RmStage
 
-    `overrides` are for all of them, as for `assay train`; `STAGE:key=value` is for one.
+
+def load(path: Path, overrides: Iterable[str], folder: Path) -> list[Stage]:
+    """The stages of a file, in their order, each in a folder of its own under `folder`.
+
+    `overrides` are for all that are `assay train`; `STAGE:key=value` is for one of any command.
 
     Raises:
         ConfigError: the file or a base cannot be read, a stage's settings do not fit, or it names a
-            stage that does not come before it.
+            stage that does not come before it, or is of another command.
     """
     path = presets.find(path)
     read = toml_config.read(path, examples=presets.known("pipelines"))
     found = toml_config.build(ChainConfig, read, origin=str(path))
     texts = list(overrides)
     names = [stage.name for stage in found.stage]
-    runs: dict[str, RungRun] = {}
+    stages: dict[str, Stage] = {}
     for stage in found.stage:
-        if stage.name in runs:
+        if stage.name in stages:
             raise ConfigError(f"{path}: stage {stage.name} is there twice")
         origin = f"{path}, stage {stage.name}"
-        own = (_for_stage(text, stage.name, names) for text in texts)
-        given = [*filter(None, own), *_handed(stage, runs, origin)]
-        config = _config(stage, path.parent / stage.base, found.overrides, given, origin)
-        seed = config.run.seed
-        runs[stage.name] = RungRun(stage.name, seed, config, folder / stage.name / str(seed))
-    return list(runs.values())
+        if bool(stage.base) == (stage.command == "label-critiques"):
+            raise ConfigError(f"{origin}: `base` is the settings of train and train-rm, and theirs")
+        if stage.command == "train":
+            own = [*filter(None, (_for_stage(text, stage.name, names) for text in texts))]
+            made: Stage = _run(stage, path, found.overrides, own, stages, folder)
+        else:
+            own = [text for text in texts if ":" in text.partition("=")[0]]
+            own = [*filter(None, (_for_stage(text, stage.name, names) for text in own))]
+            made = _command(stage, path, own, stages, folder)
+        stages[stage.name] = made
+    return list(stages.values())
+
+
+def _run(  # noqa: PLR0917  # what a stage is made of
+    stage: StageConfig,
+    path: Path,
+    overrides: Mapping[str, Any],
+    own: Sequence[str],
+    before: Mapping[str, Stage],
+    folder: Path,
+) -> RungRun:
+    origin = f"{path}, stage {stage.name}"
+    given = [*own, *_handed(stage, before, origin)]
+    judge: tuple[str, ...] = ()
+    if stage.judge:
+        trained = RunFolder(_named(stage.judge, before, origin, RmStage).folder).model
+        judge = (*served(trained), *stage.services)
+    config = _config(stage, path.parent / stage.base, overrides, given, origin)
+    if judge and config.reward.target:
+        raise ConfigError(f"{origin}: with a `judge` it has services of its own; no reward.target")
+    seed = config.run.seed
+    where = folder / stage.name / str(seed)
+    return RungRun(stage.name, seed, config, where, judge)
+
+
+def _command(
+    stage: StageConfig, path: Path, own: Sequence[str], before: Mapping[str, Stage], folder: Path
+) -> LabelStage | RmStage:
+    origin = f"{path}, stage {stage.name}"
+    where = folder / stage.name
+    if stage.command == "label-critiques":
+        source = _named(stage.rows, before, origin, RungRun).folder
+        told = dict(text.split("=", 1) for text in own)
+        options: dict[str, Any] = {**stage.options, **told}
+        model = options.pop("model", "")
+        if stage.model:
+            model = str(_model_of(stage.model, before, origin))
+        if bool(model) == ("target" in options):
+            raise ConfigError(f"{origin}: who criticises? Say {stage.name}:model=FOLDER or :target")
+        judge = (*served(model), *stage.services) if model else ()
+        return LabelStage(stage.name, where, source, options, judge)
+    handed = dict(flat(stage.overrides))
+    if stage.rows:
+        handed["data.paths"] = [str(_named(stage.rows, before, origin, LabelStage).labels)]
+    if stage.model:
+        handed["model.name"] = str(_model_of(stage.model, before, origin))
+    texts = [*(f"{key}={json.dumps(value)}" for key, value in handed.items()), *own]
+    base = path.parent / stage.base
+    rm_configs.load(base, texts)
+    return RmStage(stage.name, where / "run", base, texts)
+
+
+def _model_of(name: str, before: Mapping[str, Stage], origin: str) -> Path:
+    """The model of a stage that trains, a policy or a judge."""
+    if isinstance(before.get(name), RmStage):
+        return RunFolder(_named(name, before, origin, RmStage).folder).model
+    return RunFolder(_named(name, before, origin, RungRun).folder).model
 
 
 def _for_stage(text: str, name: str, names: Sequence[str]) -> str:
@@ -115,20 +207,34 @@ def _config(
     return configs.build(tree, given, origin=origin, saved=True, layers=tuple(layers))
 
 
-def _handed(stage: StageConfig, before: Mapping[str, RungRun], origin: str) -> list[str]:
+def _handed(stage: StageConfig, before: Mapping[str, Stage], origin: str) -> list[str]:
     """What earlier stages leave it, as overrides."""
     handed = []
     if stage.model:
-        model = RunFolder(_named(stage.model, before, origin)).model
+        model = RunFolder(_named(stage.model, before, origin, RungRun).folder).model
         handed.append(f"model.name={model}")
     if stage.rows:
-        handed.append(f"method.offline.rows={_named(stage.rows, before, origin)}")
+        rows = _named(stage.rows, before, origin, RungRun).folder
+        handed.append(f"method.offline.rows={rows}")
     return handed
 
 
-def _named(name: str, before: Mapping[str, RungRun], origin: str) -> Path:
+S = TypeVar("S", RungRun, LabelStage, RmStage)
+
+
+def _named(name: str, before: Mapping[str, Stage], origin: str, kind: type[S]) -> S:
     if name not in before:
         raise ConfigError(
             f"{origin}: no stage {name!r} comes before it{did_you_mean(name, tuple(before))}"
         )
-    return before[name].folder
+    found = before[name]
+    if not isinstance(found, kind):
+        raise ConfigError(f"{origin}: stage {name!r} is no {_KINDS[kind]}")
+    return found
+
+
+_KINDS: Mapping[type, str] = {
+    RungRun: "`assay train`",
+    LabelStage: "`assay label-critiques`",
+    RmStage: "`assay train-rm`",
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from rich.console import Console
 
 from assay.kit.runs.progress import Display
 from assay.trainer.errors import TrainingStoppedError
+from assay.trainer.recipes.chain.labelling import carry_out, services_with
+from assay.trainer.recipes.chain.plan import Stage
 from assay.trainer.recipes.children import INTERRUPTED
 from assay.trainer.recipes.ladder.climb import RunQueue
 from assay.trainer.recipes.ladder.processes import RungRun, last_line
 
 
-def run(stages: Sequence[RungRun], folder: Path, console: Console) -> int:
+def run(stages: Sequence[Stage], folder: Path, console: Console) -> int:
     """Trains each stage in a process of its own, and writes stages.json and stages.md.
 
     Returns:
@@ -35,22 +38,41 @@ def run(stages: Sequence[RungRun], folder: Path, console: Console) -> int:
             display.note(f"{where}: done before")
             continue
         display.note(f"{where} (its output: {stage.log})")
-        work = RunQueue(display, [stage], deque([stage]), 1)
+        try:
+            whole = (
+                _train(stage, display) if isinstance(stage, RungRun) else carry_out(stage, display)
+            )
+        except TrainingStoppedError as error:
+            raise TrainingStoppedError(
+                f"{where} failed: {error}; the same command goes on there"
+            ) from error
+        if not whole:
+            display.note(f"interrupted in {where}; the same command goes on")
+            return INTERRUPTED
+    text = _write([stage for stage in stages if isinstance(stage, RungRun)], folder)
+    display.note(text)
+    return 0
+
+
+def _train(stage: RungRun, display: Display) -> bool:
+    """Whether a run ended; false when it was interrupted.
+
+    Raises:
+        StartupError: services of its own could not start.
+        TrainingStoppedError: it failed.
+    """
+    with services_with(stage.judge, stage.folder.parent / "services", "reward") as own:
+        job = replace(stage, also=(f"reward.target={own.address}",)) if own else stage
+        work = RunQueue(display, [job], deque([job]), 1)
         try:
             interrupted = work.run()
         finally:
             work.close()
-        if stage.state() != "finished":
-            if interrupted:
-                display.note(f"interrupted in {where}; the same command goes on")
-                return INTERRUPTED
-            raise TrainingStoppedError(
-                f"{where} failed: {last_line(stage.log)} (all of it: {stage.log}); the same "
-                "command goes on there"
-            )
-    text = _write(stages, folder)
-    display.note(text)
-    return 0
+    if stage.state() == "finished":
+        return True
+    if not interrupted:
+        raise TrainingStoppedError(f"{last_line(stage.log)} (all of it: {stage.log})")
+    return False
 
 
 def _write(stages: Sequence[RungRun], folder: Path) -> str:

@@ -33,6 +33,8 @@ class RungRun:
     seed: int  # its seed
     config: Config  # its settings
     folder: Path  # its folder, DIR/<rung>/<seed>; beside it the settings and what it printed
+    judge: tuple[str, ...] = ()  # arguments of the genrm that judges, if it has one of its own
+    also: tuple[str, ...] = ()  # KEY=VALUE that hold while it runs, such as an address
 
     @property
     def label(self) -> str:
@@ -92,9 +94,9 @@ def start(job: RungRun) -> subprocess.Popen[bytes]:
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     if job.state() == "new":
         job.settings.write_text(configs.to_toml(job.config), encoding="utf-8")
-        arguments = ["train", str(job.settings), "--run-dir", str(job.folder)]
+        arguments = ["train", str(job.settings), *job.also, "--run-dir", str(job.folder)]
     else:
-        arguments = ["train", "--resume", str(job.folder)]
+        arguments = ["train", *job.also, "--resume", str(job.folder)]
     with job.log.open("ab") as log:
         return children.start([children.ASSAY, *arguments], log)
 

@@ -1,0 +1,1 @@
+"""A gold verifier beside the one that trains: the hacking gap."""
