@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from golden import reference as ref
-from golden import reference_small as small
-from golden import reference_sampled as sampled
 from golden import reference_contamination as found
+from golden import reference_sampled as sampled
+from golden import reference_small as small
 
 NEW = [[-1.0, -2.0, -0.5], [-0.5, -0.25, -3.0]]
 OLD = [[-1.0, -1.5, -1.5], [-3.5, -0.25, -3.5]]
@@ -530,6 +530,7 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
         )
         for quadratic, strength in ((True, 1e-6), (True, 0.1), (False, 1e-6))
     ),
+    *(
         (
             ref.kl_coefficients_by_task,
             "Seed1.5-VL, arXiv 2505.07062",

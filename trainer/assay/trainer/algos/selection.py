@@ -146,6 +146,8 @@ def recap_weights(
     Of each objective the slope and the variance of its mean reward over the latest steps.
     """
     return torch.softmax((instability_D - progress_D) / tau, dim=0)
+
+
 def accepted_best(
     rewards: Sequence[float], *, least_std: float = 0.05, least_best: float = 0.9
 ) -> tuple[bool, int | None]:
