@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,14 +69,14 @@ def file_table(name: str, *, lazy: bool = False) -> RowTable:
     """A .jsonl, .jsonl.gz or .parquet file; `lazy` leaves its rows on disk.
 
     Raises:
-        ConfigError: as `read_jsonl`.
+        ConfigError: as `DiskRows`.
     """
     path = Path(name).expanduser()
     if path.suffix == ".parquet":
         mapped = parquet_rows(path)
         rows = mapped if lazy else list(mapped)
     else:
-        rows = DiskRows(path) if lazy else read_jsonl(path)
+        rows = DiskRows(path) if lazy else list(DiskRows(path))
     with path.open("rb") as file:
         return RowTable(rows, name, f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")
 
@@ -139,36 +138,6 @@ def _task_rows(config: DataConfig, *, seed: int, size: int) -> Iterator[Row]:
             "question": entry["question"],
             "answer": entry["answer"],
         }
-
-
-def read_jsonl(path: Path) -> list[Row]:
-    """Rows of a .jsonl or .jsonl.gz file, without blank lines.
-
-    Raises:
-        ConfigError: the file is missing or unreadable, or a line is no JSON object.
-    """
-    opener = gzip.open if path.suffix == ".gz" else open
-    rows: list[Row] = []
-    try:
-        with opener(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise ConfigError(
-                        f"{path}, line {number}: expected a JSON object, got {type(row).__name__}"
-                    )
-                rows.append(row)
-    except FileNotFoundError:
-        raise ConfigError(
-            f"data file {path} does not exist; check data.path (a data set of the hub is data.name)"
-        ) from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}, line {len(rows) + 1}: not valid JSON: {error.msg}") from error
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise ConfigError(f"data file {path} cannot be read: {error}") from error
-    return rows
 
 
 def hub_rows(name: str, subset: str, split: str) -> list[Row]:

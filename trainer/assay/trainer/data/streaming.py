@@ -6,6 +6,7 @@ file; a .parquet file becomes an Arrow file in the cache of `datasets`.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import mmap
@@ -37,7 +38,10 @@ class DiskRows(Sequence[Row]):
                 size = os.fstat(file.fileno()).st_size
                 self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         except FileNotFoundError:
-            raise ConfigError(f"data file {path} does not exist; check data.path") from None
+            raise ConfigError(
+                f"data file {path} does not exist; check data.path (a data set of the hub is "
+                "data.name)"
+            ) from None
         except (OSError, EOFError) as error:
             raise ConfigError(f"data file {path} cannot be read: {error}") from error
         self._starts, self._lines = array("q"), array("q")
@@ -78,11 +82,13 @@ class DiskRows(Sequence[Row]):
 def _opened(path: Path) -> IO[bytes]:
     if path.suffix != ".gz":
         return path.open("rb")
-    whole = tempfile.TemporaryFile()  # noqa: SIM115  # open for as long as the rows are
-    with gzip.open(path, "rb") as packed:
-        shutil.copyfileobj(packed, whole)
-    whole.flush()
-    return whole
+    with contextlib.ExitStack() as closing:
+        whole = closing.enter_context(tempfile.TemporaryFile())
+        with gzip.open(path, "rb") as packed:
+            shutil.copyfileobj(packed, whole)
+        whole.flush()
+        closing.pop_all()  # the caller closes it
+        return whole
 
 
 def parquet_rows(path: Path) -> Any:
