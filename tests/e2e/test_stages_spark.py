@@ -68,7 +68,8 @@ def test_stages_of_other_commands_are_checked_first(
     written: Path, repository: Path, tmp_path: Path
 ) -> None:
     whole, out = written.read_text(), tmp_path / "out"
-    stages = plan.load(written, ["data=rows.jsonl", "labels:votes=3"], out)
+    own = ["labels:votes=3", "labels:meta-critique=true", "labels:with-truth=false"]
+    stages = plan.load(written, ["data=rows.jsonl", *own], out)
     assert [stage.rung for stage in stages] == ["verifier", "samples", "labels", "prm", "rl"]
     _, samples, labels, prm, rl = stages
     assert isinstance(labels, plan.LabelStage)
@@ -76,6 +77,7 @@ def test_stages_of_other_commands_are_checked_first(
     assert isinstance(rl, plan.RungRun)
     assert labels.source == samples.folder
     assert labels.options["votes"] == "3"
+    assert labels.options["meta-critique"] is True
     assert f"data.paths={json.dumps([str(labels.labels)])}" in prm.overrides
     assert rl.judge == ("--model", f"judge={prm.folder / 'model'}", "--no-self-test")
     for old, new, message in (
@@ -85,6 +87,7 @@ def test_stages_of_other_commands_are_checked_first(
         ('\nmodel = "verifier"\nservices', "\nservices", "who criticises"),
         ('command = "label-critiques"', 'command = "label-critiques"\nbase = "a"', "`base` is the"),
         ("optim.batch = 2,", "optim.bath = 2,", "bath"),
+        ("votes = 2,", "vote = 2,", "no option 'vote'; did you mean 'votes'"),
     ):
         written.write_text(whole.replace(old, new, 1))
         with pytest.raises(ConfigError, match=message):

@@ -214,6 +214,15 @@ def test_critiques_that_agree_become_rows_to_learn_from(
         again = CliRunner().invoke(label_critiques, [*told, *more])
         assert again.exit_code == 0, again.output
         assert f"{len({row['key'] for row in found})} of 6 responses are in" in again.output
+        labels = tmp_path / "steps.jsonl"
+        words = [told[0], str(labels), *told[2:], *more, "--write", "steps"]
+        done = CliRunner().invoke(label_critiques, words)
+        assert done.exit_code == 0, done.output
+        for row in map(json.loads, labels.read_text().splitlines()):
+            assert row["steps"] == ["fine red\n", "awful old"]
+            assert len(row["labels"]) == 2
+            assert set(row["labels"]) <= {0, 1}
+            assert (row["share"] > 0.5) <= all(row["labels"])
     own = {"data": {"paths": [str(out)]}, "eval": {"prompts": 0}, "run": {"steps": 1}}
     assert train(settings(data, "critique", **own), tmp_path / "run") is not None
 

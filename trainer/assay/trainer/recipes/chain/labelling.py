@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
+
+from assay.cli.main import cli
 from assay.cli.scoring.recorded import score_rows
 from assay.clients.services import EmbeddedServices
+from assay.kit.errors import ConfigError
+from assay.kit.hints import did_you_mean
 from assay.kit.runs.interrupt import Interrupt
 from assay.kit.runs.progress import Display
 from assay.kit.runs.records import read_rows
@@ -33,6 +38,23 @@ _SOME_LEFT = 1  # responses of which a judge gave none
 def served(model: Path | str) -> tuple[str, str]:
     """The arguments by which genrm serves a model as `judge`."""
     return "--model", f"judge={model}"
+
+
+def check_options(options: Iterable[str], origin: str) -> None:
+    """Checks the names of options of label-critiques.
+
+    Raises:
+        ConfigError: it has no such option, or is not installed.
+    """
+    command = cli.get_command(click.Context(cli), "label-critiques")
+    if command is None:
+        raise ConfigError(f"{origin}: there is no `assay label-critiques`; install assay-rl-genrm")
+    flags = [flag for one in command.params for flag in (*one.opts, *one.secondary_opts)]
+    known = sorted(flag.removeprefix("--") for flag in flags if flag.startswith("--"))
+    for name in options:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise ConfigError(f"{origin}: no option {name!r}{near}; there are: {', '.join(known)}")
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from pydantic import Field
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
-from assay.trainer.recipes.chain.labelling import LabelStage, RmStage, served
+from assay.trainer.recipes.chain.labelling import LabelStage, RmStage, check_options, served
 from assay.trainer.recipes.ladder.processes import RungRun
 from assay.trainer.recipes.reward_model import config as rm_configs
 from assay.trainer.records.folder import RunFolder
@@ -154,14 +154,14 @@ def _command(
     where = folder / stage.name
     if stage.command == "label-critiques":
         source = _named(stage.rows, before, origin, RungRun).folder
-        told = dict(text.split("=", 1) for text in own)
-        options: dict[str, Any] = {**stage.options, **told}
+        options: dict[str, Any] = {**stage.options, **dict(map(_option, own))}
         model = options.pop("model", "")
         if stage.model:
             model = str(_model_of(stage.model, before, origin))
         if bool(model) == ("target" in options):
             raise ConfigError(f"{origin}: who criticises? Say {stage.name}:model=FOLDER or :target")
         judge = (*served(model), *stage.services) if model else ()
+        check_options(options, origin)
         return LabelStage(stage.name, where, source, options, judge)
     handed = dict(flat(stage.overrides))
     if stage.rows:
@@ -172,6 +172,11 @@ def _command(
     base = path.parent / stage.base
     rm_configs.load(base, texts)
     return RmStage(stage.name, where / "run", base, texts)
+
+
+def _option(text: str) -> tuple[str, str | bool]:
+    name, _, value = text.partition("=")
+    return name, {"true": True, "false": False}.get(value, value)
 
 
 def _model_of(name: str, before: Mapping[str, Stage], origin: str) -> Path:
