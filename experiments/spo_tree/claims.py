@@ -37,7 +37,7 @@ CLAIMS = (
         f" deviation; {TOKENS:,} drawn tokens.",
         "A mistake is a step of the count, which a branch before it can do without; shared"
         " beginnings are drawn once, so that a tree makes more updates of as many tokens. Responses"
-        " are short: the paper's gain is larger where they are long.",
+        " are short, and the authors made the tree for long ones.",
         "correct",
         "tree",
         "groups",
