@@ -1,0 +1,1 @@
+"""SPO's tree of segments."""
