@@ -21,7 +21,7 @@ from assay.reward_server.domain import (
     VerifierItem,
 )
 from assay.reward_server.verifiers import proof_runner
-from assay.reward_server.verifiers.commands import Clock, Late, Trouble, run
+from assay.reward_server.verifiers.commands import Clock, Late, StepFailed, run
 from assay.reward_server.verifiers.proof import (
     _SPEC,
     MAX_PROOF_CHARS,
@@ -155,7 +155,7 @@ def test_terms_are_read_as_they_are_written(terms: list[Any]) -> None:
 def test_whatever_is_read_is_plain_and_balanced(text: str) -> None:
     try:
         terms = read_terms(text)
-    except Trouble:
+    except StepFailed:
         return
     written = " ".join(map(as_text, terms))
     assert read_terms(written) == terms
@@ -170,7 +170,7 @@ def test_only_definitions_and_lemmas_reach_z3(row: dict[str, Any]) -> None:
     taken = f"{row.get('definitions', '')} {row['statement']}"
     try:
         steps = list(steps_of(row["proof"], taken))
-    except Trouble:
+    except StepFailed:
         assert row["kind"] != "right"
         return
     for kind, text in steps:

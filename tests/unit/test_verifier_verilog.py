@@ -49,7 +49,7 @@ from checkers_support import CIRCUITS, accepted, compare, needs
 
 SLOW = {"a huge loop", "a huge memory", "an endless loop of a function"}
 AND = "module top(input a, b, output y);\n  assign y = a & b;\nendmodule"
-BEYOND = {"one input of 65536 differs"}
+BEYOND = {"one input of 131072 differs"}
 """What a thousand random vectors do not find."""
 
 

@@ -17,11 +17,11 @@ SHOWN = 600
 """Characters of what a command says that a verdict shows."""
 
 
-class Trouble(Exception):
+class StepFailed(Exception):
     """A step failed; says why."""
 
 
-class Late(Trouble):
+class Late(StepFailed):
     """A step took too long."""
 
 

@@ -36,7 +36,7 @@ machine and native compiler are off, so proofs by heavy computation take longer.
 in comments too. In `smt`, symbols in bars, and attributes but `:pattern`, are not read. Lean was
 never run where this was measured: its way is Coq's, its refusals and its absence are tested.
 
-Measured: 24 right proofs accepted, and 15 wrong and 80 forged ones refused, by Coq 8.16.1 and Z3
+Measured: 24 right proofs accepted, and 15 wrong and 87 forged ones refused, by Coq 8.16.1 and Z3
 4.8.12 (`python -m bench proofs`; docs/understand/results/verifiers.md).
 """
 

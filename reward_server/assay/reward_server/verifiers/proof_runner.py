@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.reward_server.verifiers.commands import SHOWN, Clock, Ran, Trouble
+from assay.reward_server.verifiers.commands import SHOWN, Clock, Ran, StepFailed
 
 Write = Callable[[dict[str, Any]], object]
 
@@ -105,12 +105,12 @@ class Coq:
         said = self._compile(clock, self.check, text).out
         head = f"{self.check}\n     : {self.given}.statement\n"
         if not said.startswith(head):
-            raise Trouble(f"the check says {said[:SHOWN]!r}")
+            raise StepFailed(f"the check says {said[:SHOWN]!r}")
         lines = said.removeprefix(head).splitlines()
         if lines == ["Closed under the global context"]:
             return []
         if not lines or lines[0] != "Axioms:":
-            raise Trouble(f"the check says {lines[:3]}")
+            raise StepFailed(f"the check says {lines[:3]}")
         names = [re.split(r"\s", line)[0] for line in lines[1:] if not line[:1].isspace()]
         return [name for name in names if not name.startswith(f"{self.given}.")]
 
@@ -126,7 +126,7 @@ class Coq:
         # fmt: on
         ran = clock.run(argv, self._folder)
         if ran.code != 0 or not (self._folder / f"{name}.vo").is_file():
-            raise Trouble(ran.words or f"coqc ended with {ran.code}")
+            raise StepFailed(ran.words or f"coqc ended with {ran.code}")
         return ran
 
 
@@ -186,7 +186,7 @@ class Lean:
         if free == [self.check] and not standing:
             return []
         if free or len(standing) != 1 or standing[0][0] != self.check:
-            raise Trouble(f"the check says {said[:SHOWN]!r}")
+            raise StepFailed(f"the check says {said[:SHOWN]!r}")
         return [name.strip() for name in standing[0][1].split(",")]
 
     def shown(self, axiom: str) -> str:
@@ -197,7 +197,7 @@ class Lean:
         (self._folder / f"{name}.lean").write_text(text, "utf-8", "replace")
         ran = clock.run(["lean", "-o", f"{name}.olean", f"{name}.lean"], self._folder)
         if ran.code != 0 or not (self._folder / f"{name}.olean").is_file():
-            raise Trouble(ran.out.strip()[-SHOWN:] or ran.words or f"lean ended with {ran.code}")
+            raise StepFailed(ran.out.strip()[-SHOWN:] or ran.words or f"lean ended with {ran.code}")
         return ran
 
 
@@ -216,32 +216,32 @@ def read_terms(text: str) -> list[Term]:
     """The S-expressions of a text.
 
     Raises:
-        Trouble: it holds other characters than plain symbols, numbers and texts, is unbalanced, or
-            is beyond a bound.
+        StepFailed: it holds other characters than plain symbols, numbers and texts, is unbalanced,
+            or is beyond a bound.
     """
     stack: list[list[Term]] = [[]]
     position = count = 0
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            raise Trouble(f"it is no plain SMT-LIB at {text[position : position + 20]!r}")
+            raise StepFailed(f"it is no plain SMT-LIB at {text[position : position + 20]!r}")
         position = found.end()
         if found["space"]:
             continue
         count += 1
         if count > MAX_TOKENS or len(stack) > MAX_DEPTH:
-            raise Trouble("it is too large")
+            raise StepFailed("it is too large")
         if found["atom"]:
             stack[-1].append(found["atom"])
         elif found["paren"] == "(":
             stack.append([])
         elif len(stack) == 1:
-            raise Trouble("it closes a parenthesis too many")
+            raise StepFailed("it closes a parenthesis too many")
         else:
             done = stack.pop()
             stack[-1].append(done)
     if len(stack) > 1:
-        raise Trouble("it leaves a parenthesis open")
+        raise StepFailed("it leaves a parenthesis open")
     return stack[0]
 
 
@@ -259,12 +259,12 @@ def steps_of(text: str, taken: str) -> Iterator[tuple[str, str]]:
         taken: the reference's text, whose names no definition may have.
 
     Raises:
-        Trouble: it is something else.
+        StepFailed: it is something else.
     """
     known = set(re.findall(r"[^\s()|\"]+", taken))
     terms = read_terms(text)
     if not terms or len(terms) > MAX_TERMS:
-        raise Trouble(f"a proof has 1 to {MAX_TERMS} definitions and lemmas")
+        raise StepFailed(f"a proof has 1 to {MAX_TERMS} definitions and lemmas")
     for term in terms:
         head = term[0] if isinstance(term, list) and term else ""
         if head == "assert" and len(term) == 2:
@@ -272,11 +272,11 @@ def steps_of(text: str, taken: str) -> Iterator[tuple[str, str]]:
         elif (head, len(term)) in (("define-fun", 5), ("define-const", 4)):
             name = term[1]
             if not isinstance(name, str) or not _NEW_NAME.fullmatch(name) or name in known:
-                raise Trouble(f"{as_text(name)[:40]} is no new name")
+                raise StepFailed(f"{as_text(name)[:40]} is no new name")
             known.add(name)
             yield "define", as_text(term)
         else:
-            raise Trouble(f"{as_text(term)[:60]} is neither a definition nor a lemma")
+            raise StepFailed(f"{as_text(term)[:60]} is neither a definition nor a lemma")
 
 
 class Smt:
@@ -297,10 +297,10 @@ class Smt:
         """Asks whether the premises hold together, and whether the statement needs a proof."""
         said = self._ask(clock, "")
         if said == "unsat":
-            raise Trouble("the premises contradict each other: everything follows")
+            raise StepFailed("the premises contradict each other: everything follows")
         if self._task["refuse_trivial"] and self._follows(clock, "", self._goal):
             text = "Z3 proves the statement without a lemma in this effort: lower it, or accept"
-            raise Trouble(f"{text} (trivial=accept)")
+            raise StepFailed(f"{text} (trivial=accept)")
 
     def prove(self, clock: Clock) -> None:
         """Checks each lemma, then the statement."""
@@ -313,10 +313,10 @@ class Smt:
                 continue
             number += 1
             if not self._follows(clock, so_far, text):
-                raise Trouble(f"lemma {number} does not follow in this effort: {text[:200]}")
+                raise StepFailed(f"lemma {number} does not follow in this effort: {text[:200]}")
             so_far += f"(assert {text})\n"
         if not self._follows(clock, so_far, self._goal):
-            raise Trouble(f"the statement does not follow in this effort from {number} lemmas")
+            raise StepFailed(f"the statement does not follow in this effort from {number} lemmas")
 
     def stands_on(self, clock: Clock) -> list[str]:
         """On nothing beside the premises."""
@@ -337,7 +337,7 @@ class Smt:
         ran = clock.run(["z3", "-smt2", *filter(None, (effort,)), "ask.smt2"], self._folder)
         said = ran.out.strip()
         if ran.code != 0 or said not in (("",) if only_reads else ("sat", "unsat", "unknown")):
-            raise Trouble(f"Z3 cannot read it: {said[:SHOWN]}")
+            raise StepFailed(f"Z3 cannot read it: {said[:SHOWN]}")
         return said
 
 
@@ -360,13 +360,13 @@ def work(task: dict[str, Any], write: Write, folder: Path) -> None:
     system = kind(task, folder)
     try:
         system.state(Clock(task["seconds"]))
-    except Trouble as trouble:
+    except StepFailed as trouble:
         write({"gold": {"trouble": str(trouble)[:SHOWN], "step": "statement"}})
         return
     write({"gold": {"step": "done"}})
     try:
         write({"candidate": _judge(system, task, folder)})
-    except Trouble as trouble:
+    except StepFailed as trouble:
         write({"candidate": {"trouble": str(trouble)[:SHOWN]}})
 
 

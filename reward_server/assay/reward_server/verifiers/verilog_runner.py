@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.reward_server.verifiers.commands import SHOWN, Clock, Late, Trouble
+from assay.reward_server.verifiers.commands import SHOWN, Clock, Late, StepFailed
 
 Write = Callable[[dict[str, Any]], object]
 
@@ -171,7 +171,7 @@ class Yosys:
         module = document["modules"][name]
         trouble = wiring_trouble(module)
         if trouble:
-            raise Trouble(trouble)
+            raise StepFailed(trouble)
         return [
             Port(port, value["direction"] == "input", len(value["bits"]))
             for port, value in module["ports"].items()
@@ -191,7 +191,7 @@ class Yosys:
             script = f"read_rtlil {gold}.il; {self._sat('-falsify-no-timeout', base=True)}"
             try:
                 self._run(f"{script} -prove-x {port.name} {value} {gold}", clock)
-            except Trouble as trouble:
+            except StepFailed as trouble:
                 if "proof did succeed" in str(trouble) or "empty selection" in str(trouble):
                     return port.name
                 raise
@@ -201,7 +201,7 @@ class Yosys:
         """The evidence that both do the same; "" where the solver does not decide.
 
         Raises:
-            Trouble: they differ.
+            StepFailed: they differ.
         """
         gold, gate, top = self._named("gold"), self._named("gate"), self._named("start")
         miter = self._named("miter")
@@ -216,16 +216,16 @@ class Yosys:
             self._run(f"{both}{self._sat('-verify', base=True)} {prove}", Clock(seconds))
         except Late:
             return ""
-        except Trouble as trouble:
+        except StepFailed as trouble:
             if str(trouble).endswith(_TIMED_OUT):
                 return ""
             if str(trouble).endswith(_FAILED):
                 text = f"an output differs within {self._steps // 2} cycles"
-                raise Trouble(text) from None
+                raise StepFailed(text) from None
             raise
         try:
             self._run(f"{both}{self._sat('-verify', base=False)} {prove}", Clock(seconds))
-        except Trouble:
+        except StepFailed:
             return "bounded"
         return "proof"
 
@@ -239,7 +239,7 @@ class Yosys:
     def _run(self, script: str, clock: Clock) -> None:
         ran = clock.run(["yosys", "-q", "-p", script], self._folder)
         if ran.code != 0:
-            raise Trouble(ran.words or f"yosys ended with {ran.code}")
+            raise StepFailed(ran.words or f"yosys ended with {ran.code}")
 
 
 def wiring_trouble(module: dict[str, Any]) -> str:
@@ -321,7 +321,7 @@ def simulate(text: str, bench_text: str, name: str, clock: Clock, folder: Path) 
     """What the test bench prints of a module.
 
     Raises:
-        Trouble: it does not compile, or prints something else.
+        StepFailed: it does not compile, or prints something else.
     """
     source, program = folder / f"{name}.v", folder / f"{name}.vvp"
     test = folder / f"{name}_bench.v"
@@ -331,13 +331,13 @@ def simulate(text: str, bench_text: str, name: str, clock: Clock, folder: Path) 
     try:
         ran = clock.run(argv, folder)
         if ran.code != 0:
-            raise Trouble(ran.words or f"iverilog ended with {ran.code}")
+            raise StepFailed(ran.words or f"iverilog ended with {ran.code}")
         ran = clock.run(["vvp", "-n", program.name], folder)
     finally:
         for path in (source, test, program):
             path.unlink(missing_ok=True)
     if ran.code != 0:
-        raise Trouble(ran.words or f"the simulation ended with {ran.code}")
+        raise StepFailed(ran.words or f"the simulation ended with {ran.code}")
     return ran.out.splitlines()
 
 
@@ -371,7 +371,7 @@ def work(task: dict[str, Any], write: Write, folder: Path) -> None:
     judge = _Judge(task, folder, proves=proves, simulates=simulates)
     try:
         judge.read_gold(Clock(task["seconds"]))
-    except Trouble as trouble:
+    except StepFailed as trouble:
         write({"gold": {"trouble": str(trouble)[:SHOWN], "step": "module"}})
         return
     write({"gold": {"step": "done"}})
@@ -383,7 +383,7 @@ def work(task: dict[str, Any], write: Write, folder: Path) -> None:
         write({"candidate": judge.compare()})
     except Late as late:
         write({"candidate": {"undecided": str(late)}})
-    except Trouble as trouble:
+    except StepFailed as trouble:
         write({"candidate": {"trouble": str(trouble)[:SHOWN]}})
 
 
@@ -412,12 +412,12 @@ class _Judge:
         if yosys is None:
             self._printed = self._simulate("gold", clock)
             if not any(set(line) & {"0", "1"} for line in self._printed):
-                raise Trouble("none of its outputs is ever defined")
+                raise StepFailed("none of its outputs is ever defined")
             return
         vague = yosys.undefined(found, clock)
         if vague:
             text = f"its output {vague} is never defined: give it a reset or an initial value"
-            raise Trouble(f"{text}, or set initial=zero")
+            raise StepFailed(f"{text}, or set initial=zero")
 
     def compare(self) -> dict[str, Any]:
         seconds, evidence = self._task["seconds"], ""
