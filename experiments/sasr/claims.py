@@ -15,9 +15,9 @@ STEPS, SHOWN = 60, 40
 SHAPE = Shape(width=64, layers=2, context=32, steps=1500, batch=128)
 RIGHT = 0.3
 SAME = (
-    "sums of two numbers below 20; the pretrained model is right three times in ten, by its data. 300"
-    " sums to learn from, the right answers to 40 of them as demonstrations, 100 held out, 8"
-    " responses each as sampled. 60 steps of 64 responses"
+    "sums of two numbers below 20; the pretrained model is right three times in ten, by its data."
+    " 300 sums to learn from, the right answers to 40 of them as demonstrations; held out: 100,"
+    " 8 responses each, as sampled. 60 steps of 64 responses"
 )
 WHY = (
     "Reinforcement finds little to reward at first, and the demonstrations are few enough to be"
