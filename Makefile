@@ -16,7 +16,7 @@ VLLM_INSTALLED := $(VLLM_VENV)/.installed
 ADAPTERS_VENV := .venv-adapters
 ADAPTERS_INSTALLED := $(ADAPTERS_VENV)/.installed
 ENVOY_INSTALLED := $(VENV)/.envoy-installed
-# A worker for each CPU, at most four (tests/conftest.py); the tests of a file stay together, for they share servers.
+# Three workers for two CPUs, at most six (tests/conftest.py); the tests of a file stay together, for they share servers.
 # PYTEST_ARGS="-n 0" makes it one process.
 PARALLEL := -n auto --dist loadfile --durations 30 --durations-min 8
 # What the images install, and the trainer; hatchling builds our own.

@@ -17,7 +17,7 @@ hypothesis.settings.load_profile("assay")
 
 ROOT = Path(__file__).resolve().parent.parent
 
-MOST_WORKERS = 4
+MOST_WORKERS = 6
 WORKER_GB = 4  # with the servers and runs that its tests start
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -27,9 +27,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means: a worker for each CPU that the memory suffices for; 0 is no worker."""
+    """What `-n auto` means: three workers for two CPUs, for many tests wait for a time to pass, as
+    far as the memory suffices; 0 is no worker."""
     memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)), int(memory_gb / WORKER_GB))
+    workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)) * 3 // 2, int(memory_gb / WORKER_GB))
     return workers if workers > 1 else 0
 
 
