@@ -1,8 +1,7 @@
 """Which parts go together. Pure.
 
 A run has every capability until an active part or its engine takes it away; a part may need some.
-One that takes what it needs itself goes with no other such part. Which parts exclude one another
-follows from that.
+Which parts exclude one another follows from that.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ def clash(config: Config) -> str:
     """The first need that another part takes away, as a sentence; empty where all are met."""
     on = parts_on(config)
     engine = engine_of(config.rollout)
+    takers = [(_told(part, config), part.takes) for part in on]
+    takers.append((f'rollout.backend = "{engine.name}"', engine.takes))
     for part in on:
-        takers = [(_told(other, config), other.takes) for other in on if other is not part]
-        takers.append((f'rollout.backend = "{engine.name}"', engine.takes))
         for capability, why in part.needs.items():
             for taker, takes in takers:
                 if capability in takes:

@@ -55,8 +55,8 @@ def lines(config: Config) -> list[str]:
         step = "token"
     return [
         (
-            f"R lies on its steps: each {step} earns w * h + an equal part of what that sum lacks "
-            "to R, h the policy's last hidden state at its end"
+            f"R lies on its steps, not on the last token: each {step} earns w * h + an equal part "
+            "of what that sum lacks to R, h the policy's last hidden state at its end"
         ),
         (
             f"w: ridge regression of R on the sum of h, over the latest {progress.memory:,} judged "

@@ -45,7 +45,6 @@ PARTS: tuple[Part, ...] = (
             "whole-groups": "a group is trained in pieces",
         },
         needs={
-            "whole-groups": "its parts are of a whole group",
             "collector": "it keeps whole groups until their remainders train",
             "verdicts": "it tells right from wrong responses",
             "group-baseline": "advantages are those of the whole group",

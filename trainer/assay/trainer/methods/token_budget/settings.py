@@ -49,10 +49,7 @@ PARTS: tuple[Part, ...] = (
         "C3PO of Ring-lite, arXiv 2506.14731, after its abstract; that responses wait is ours",
         *switch("method.token_budget.tokens", 0),
         code=("algos.selection.within_budget", "methods.token_budget.budget.TokenBudget"),
-        takes={
-            "fresh": "responses wait for a later step",
-            "whole-groups": "a group is trained in pieces",
-        },
+        takes={"fresh": "responses wait for a later step"},
         needs={
             "collector": "it keeps groups until all of them trained",
             "whole-groups": "it takes a group's responses in their order",

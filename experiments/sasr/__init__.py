@@ -1,1 +1,0 @@
-"""SASR's supervised steps between others."""
