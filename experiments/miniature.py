@@ -193,6 +193,24 @@ def _texts(
     return ids, labels
 
 
+def likely(model: Path, problems: Path) -> float:
+    """The mean chance of the very answer as the next token: whether a pretrained model is what a
+    set-up says of it."""
+    import torch  # noqa: PLC0415
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    network: Any = AutoModelForCausalLM.from_pretrained(model)
+    chances = []
+    for line in problems.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        asked = tokenizer([row["question"]], return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            told = torch.softmax(network(asked).logits[0, -1], dim=-1)
+        chances.append(float(told[tokenizer.convert_tokens_to_ids(row["answer"])]))
+    return sum(chances) / len(chances)
+
+
 def write_problems(path: Path, problems: Iterable[tuple[str, str]]) -> Path:
     """Prompts and references as a .jsonl file."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.claim import Claim
-from experiments.miniature import write_problems
+from experiments.miniature import likely, write_problems
 from experiments.pag.contest import (
     LONG,
     MIDDLE,
@@ -23,6 +23,8 @@ from experiments.pag.contest import (
 STEPS = 40
 MANY = {SHORT: 24, MIDDLE: 300, LONG: 476}
 """Held-out problems of the claim about samples: of two digits there are 64 in all."""
+RIGHT_AT_FIRST = 0.45
+"""Of the pretrained models' first attempts, at least."""
 SUMS = (
     "sums modulo 8, of two digits (mostly right at a glance), three and five; 40 steps of 128"
     " dialogues; the verification adds up three digits and then says 'correct' whatever it found"
@@ -115,7 +117,13 @@ CLAIMS = (
 def prepare(models: Path) -> None:
     """The two models and their problems."""
     for reviser in ("", "-poor-reviser"):
-        problems(models, reviser=reviser)
+        model, _, held_out = problems(models, reviser=reviser)
+        right = likely(model, held_out)
+        if right < RIGHT_AT_FIRST:
+            raise RuntimeError(
+                f"{model}: its first attempts are right {right:.2f} of the time, which is not the "
+                f"set-up of the claims ({RIGHT_AT_FIRST}): remove it, and look at SHAPE"
+            )
     _many(models)
 
 

@@ -30,6 +30,7 @@ CAPABILITIES: Mapping[str, str] = {
     "steady-spans": "judgements of steps in every batch",
     "whole-batch": "all of a batch before any of it trains",
     "token-ratio": "a ratio for each token",
+    "drawing": "responses that the run draws",
     "first-tokens": "first tokens that the policy drew",
     "own-tokens": "responses whose tokens are all the policy's",
     "critic": "a critic",

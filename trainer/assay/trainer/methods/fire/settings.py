@@ -65,7 +65,10 @@ PARTS: tuple[Part, ...] = (
         "the evaluation decodes regularly.",
         "FIRE, arXiv 2410.21236", *switch("method.fire.enabled", False),
         code=("algos.sampling.fire_first_token_probs",),
-        needs={"one-turn": "each turn has a first token"},
+        needs={
+            "one-turn": "each turn has a first token",
+            "drawing": "it draws first tokens",
+        },
         takes={"first-tokens": "first tokens come from a flat distribution"},
     ),
 )  # fmt: skip

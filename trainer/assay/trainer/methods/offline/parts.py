@@ -26,6 +26,7 @@ PARTS: tuple[Part, ...] = (
         code=("methods.offline.source.StoredSource",),
         takes={
             "collector": "responses are read",
+            "drawing": "they were drawn before",
             "outcomes": "nothing is drawn that a choice could go by",
             "fresh": "another policy drew the responses",
             "pausing": "they are whole",
