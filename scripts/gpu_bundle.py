@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from packaging.requirements import Requirement  # noqa: E402
 from packaging.utils import canonicalize_name  # noqa: E402
 
-from wheels_support import build_wheels, closure  # type: ignore[import-not-found]  # noqa: E402
+from wheels_support import SAFELY, build_wheels, closure  # type: ignore[import-not-found]  # noqa: E402
 
 WANTED = ("assay-rl-trainer", "assay-rl-genrm", "assay-rl-reward-server", "assay-rl-clients")
 TESTING = ("pytest-asyncio", "pytest-randomly")
@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> int:
         check=True,
     )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as packed:
-        packed.extractall(out / "tree", filter="data")
+        packed.extractall(out / "tree", **SAFELY)  # noqa: S202  # our own
     shutil.rmtree(out / "tree" / "tests" / "vllm_cpu", ignore_errors=True)
     wheels = build_wheels(ROOT, out / "wheels")
     needed = closure(wheels, (*WANTED, *TESTING)) - {canonicalize_name(name) for name in wheels}

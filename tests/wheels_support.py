@@ -18,12 +18,15 @@ from dataclasses import dataclass
 from email.parser import HeaderParser
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+# Python before 3.11.4 has no filters; what is unpacked here is our own.
+SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 DISTRIBUTIONS = (
     "protos", "kit", "clients", "math", "reward_server", "sandbox", "genrm", "trainer",
     "plugins/compat", "plugins/docker_backend", "plugins/ray_pool", "plugins/verifiers_extra",
@@ -77,7 +80,7 @@ def wheel_by_sdist(folder: Path, out: Path) -> Wheel:
     """The wheel of a distribution as an index would give it: its sdist, unpacked and built."""
     packed = Path(next(iter(SdistBuilder(str(folder)).build(directory=str(out)))))
     with tarfile.open(packed) as archive:
-        archive.extractall(out, filter="data")
+        archive.extractall(out, **SAFELY)
     unpacked = out / packed.name.removesuffix(".tar.gz")
     return Wheel(
         folder.name, Path(next(iter(WheelBuilder(str(unpacked)).build(directory=str(out)))))

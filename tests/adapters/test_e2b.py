@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import process_tree
 import sandbox_http_support
 import sandbox_service
 
@@ -209,7 +210,7 @@ def test_a_lost_session_is_an_exception_never_an_empty_result(code: str) -> None
             box.run_code("x = 1")
 
             def kill() -> None:
-                for pid in sandbox_service.descendants(process.pid):
+                for pid in process_tree.descendants(process.pid):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
 

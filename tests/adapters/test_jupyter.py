@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import requests
 
+import process_tree
 import sandbox_http_support
 import sandbox_service
 
@@ -138,7 +139,7 @@ def test_a_lost_kernel_is_an_error_never_an_empty_result() -> None:
             kernel.execute("x = 1")
 
             def kill() -> None:
-                for pid in sandbox_service.descendants(process.pid):
+                for pid in process_tree.descendants(process.pid):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
 

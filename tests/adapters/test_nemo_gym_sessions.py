@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import process_tree
 import sandbox_service
 from assay.clients.sessions import AsyncSessionClient
 from http_support import serving
@@ -186,7 +187,7 @@ async def test_a_lost_session_is_a_failed_row_whatever_the_policy_says() -> None
 
         def policy(outputs: list[str]) -> dict[str, str] | str:
             if len(outputs) == 1:
-                for pid in sandbox_service.descendants(sandbox.pid):
+                for pid in process_tree.descendants(sandbox.pid):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
             return {"execute_python": "x = 1"} if len(outputs) < 3 else "42"

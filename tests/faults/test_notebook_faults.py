@@ -9,6 +9,7 @@ import threading
 
 import sandbox_http_support
 import sandbox_service
+from process_tree import descendants
 from sandbox_http_support import post
 
 CELLS = ["x = 1\nprint(x)", "import time\ntime.sleep(30)", "print(x)"]
@@ -20,7 +21,7 @@ def test_a_session_that_is_lost_on_the_way_is_a_sandbox_error() -> None:
         address = process.stdout.readline().split()[-1]
 
         def kill() -> None:
-            for pid in sandbox_service.descendants(process.pid):
+            for pid in descendants(process.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 

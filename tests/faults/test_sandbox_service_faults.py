@@ -107,10 +107,11 @@ async def test_every_child_of_a_supervisor_may_die_without_a_verdict() -> None:
         async with AsyncExecutionClient(address) as client:
             [supervisor] = supervisors(process.pid)
             call = asyncio.ensure_future(client.execute([python(SLEEP, wall_time_s=100.0)]))
-            await asyncio.sleep(0.5)
-            for child in descendants(supervisor):
-                with contextlib.suppress(ProcessLookupError):  # it ended with its parent
-                    os.kill(child, signal.SIGKILL)
+            while not call.done():  # again, where the program had not begun
+                await asyncio.sleep(0.5)
+                for child in descendants(supervisor):
+                    with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+                        os.kill(child, signal.SIGKILL)
             [outcome] = await call
             assert isinstance(outcome, Fault), outcome
             assert outcome.reason == "WORKER_DIED"

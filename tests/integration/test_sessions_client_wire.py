@@ -246,7 +246,11 @@ RUN = (
     "import sys; from assay.cli.commands.session import session as s; "
     "sys.exit(s.main(sys.argv[1:], standalone_mode=False))"
 )
-AT_A_TERMINAL = f"import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {RUN}"
+AT_A_TERMINAL = (
+    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    # what runs the tests in the background may ignore it
+    f"signal.signal(signal.SIGINT, signal.default_int_handler); {RUN}"
+)
 
 
 @pytest.mark.parametrize(

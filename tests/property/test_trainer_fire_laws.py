@@ -4,12 +4,12 @@ nothing where they are masked, and never do they count as the sampler's."""
 from __future__ import annotations
 
 import dataclasses
-import re
-from pathlib import Path
+import statistics
 from typing import Any
 
 import pytest
 import torch
+from experiments.records import recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -217,10 +217,14 @@ def test_fire_is_a_part_that_is_told_and_can_be_switched_off(mode: str) -> None:
     assert off == dataclasses.replace(configs.build({}, [], origin="test"), ablate=("fire",))
 
 
-def test_the_default_is_the_mode_that_was_measured_to_keep_pass_at_1(repository: Path) -> None:
-    """In docs/understand/results/methods.md: the best mode, and not below regular rollouts."""
-    text = (repository / "docs" / "understand" / "results" / "methods.md").read_text("utf-8")
-    rows = re.findall(r"^\| (?:FIRE, `(\w+)`|regular) \| ([\d.]+) \[", text, re.MULTILINE)
-    found = {mode or "regular": float(pass_at_1) for mode, pass_at_1 in rows}
-    assert set(found) == {"regular", "exact", "parity", "mask"}
-    assert found[FireConfig().mode] == max(found.values())
+def test_the_default_is_the_mode_that_was_measured_to_keep_pass_at_1() -> None:
+    """By the figures of the claims: no other mode that was run is better."""
+    means = {
+        arm.removeprefix("fire, "): statistics.fmean(
+            value for figures in seeds.values() if (value := figures["pass@1 after"]) is not None
+        )
+        for arm, seeds in recorded("fire").items()
+        if arm.startswith("fire, ")
+    }
+    assert {"exact", "mask"} <= set(means)
+    assert means[FireConfig().mode] == max(means.values())

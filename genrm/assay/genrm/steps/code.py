@@ -21,7 +21,7 @@ _PYTHON_TOKEN = re.compile(
 _PYTHON_STRINGS = {
     quote: re.compile(
         rf"(?:[^\\{quote[0]}{'' if len(quote) > 1 else chr(13) + chr(10)}]++"
-        rf"|\\(?:\r\n|[\s\S]){f'|{quote[0]}(?!{quote[:2]})' if len(quote) > 1 else ''})*+{quote}"
+        rf"|\\(?:\r\n|[\s\S]){f'|{quote[0]}(?!{quote[:2]})' if len(quote) > 1 else ''})*{quote}"
     )
     for quote in ("'''", '"""', "'", '"')
 }

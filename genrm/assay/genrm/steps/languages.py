@@ -43,7 +43,7 @@ def _escaped(quote: str, *, lines: bool) -> Quoted:
     first, length = re.escape(quote[0]), len(quote)
     inside = rf"[^\\{first}]" if lines else rf"[^\\{first}\r\n]"
     short = rf"|{first}(?!{first * (length - 1)})" if length > 1 else ""
-    rest = rf"(?:{inside}++|\\(?:\r\n|[\s\S]){short})*+{re.escape(quote)}"
+    rest = rf"(?:{inside}++|\\(?:\r\n|[\s\S]){short})*{re.escape(quote)}"
     return Quoted(quote, re.compile(rest), lines)
 
 

@@ -20,7 +20,8 @@ from assay.genrm.engines.base import Splitting
 from assay.genrm.steps.code import mask_idle
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_PARAGRAPH_ENDS = re.compile(r"(?>\r\n|\r|\n)(?:[ \t]*+(?>\r\n|\r|\n))++")
+_BREAK = r"(?:\r\n|\r(?!\n)|\n)"
+_PARAGRAPH_ENDS = re.compile(rf"{_BREAK}(?:[ \t]*+{_BREAK})+")
 
 
 @dataclass(frozen=True, slots=True)
