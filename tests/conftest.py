@@ -17,6 +17,8 @@ hypothesis.settings.load_profile("assay")
 
 ROOT = Path(__file__).resolve().parent.parent
 
+LONG = ("e2e", "faults", "integration")
+"""Folders of tests that start servers and runs; the order within is random."""
 MOST_WORKERS = 6
 WORKER_GB = 4  # with the servers and runs that its tests start
 
@@ -42,6 +44,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from workers_support import Files
 
     return Files(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Folders with long files come first, so that no worker has one left when the others end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
 @pytest.fixture(scope="session")
