@@ -75,10 +75,10 @@ class Claim:
 
     def differences(self, runs: Runs) -> dict[int, float]:
         """Ours less theirs of each seed that both have a figure of."""
-        ours = _column(runs, self.ours, self.figure)
+        ours = column(runs, self.ours, self.figure)
         if not self.theirs:
             return ours
-        theirs = _column(runs, self.theirs, self.figure)
+        theirs = column(runs, self.theirs, self.figure)
         return {seed: value - theirs[seed] for seed, value in ours.items() if seed in theirs}
 
     def measured(self, runs: Runs) -> SeedMean | None:
@@ -102,7 +102,8 @@ class Claim:
         return difference / self.effect + self.keeps
 
 
-def _column(runs: Runs, arm: str, figure: str) -> dict[int, float]:
+def column(runs: Runs, arm: str, figure: str) -> dict[int, float]:
+    """A figure of an arm, by seed; seeds without one are left out."""
     found = {seed: figures.get(figure) for seed, figures in runs.get(arm, {}).items()}
     return {seed: value for seed, value in sorted(found.items()) if value is not None}
 

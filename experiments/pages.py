@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from experiments.claim import POWER, VERDICTS, Claim, Runs, Verdict
+from experiments.claim import POWER, VERDICTS, Claim, Runs, Verdict, column
 from experiments.records import method, methods, recorded, results_of
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -136,7 +136,7 @@ def _section(row: Row) -> str:
     means = "; ".join(
         f"`{arm}` {sum(values) / len(values):.3g}"
         for arm in claim.arms
-        if (values := _values(row, arm))
+        if (values := column(row.runs, arm, claim.figure).values())
     )
     return f"""## {claim.name}
 
@@ -160,11 +160,6 @@ def _section(row: Row) -> str:
 def _deviation(row: Row) -> str:
     values = list(row.claim.differences(row.runs).values())
     return f"; it is {statistics.stdev(values):.2g}" if len(values) > 1 else ""
-
-
-def _values(row: Row, arm: str) -> list[float]:
-    figures = (one.get(row.claim.figure) for one in row.runs.get(arm, {}).values())
-    return [value for value in figures if value is not None]
 
 
 def _machines(name: str) -> str:

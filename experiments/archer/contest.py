@@ -101,10 +101,9 @@ def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def run(words: Sequence[str]) -> None:
     """Runs what is not there yet; prints what is known so far."""
-    bench = "archer"
-    chosen, found = contest(bench, words, CONTESTANTS, 40, prepare=problems, one=main)
+    chosen, found = contest("archer", words, CONTESTANTS, 40, prepare=problems, one=main)
     table = compare(found, FIGURES, "tokens")
-    keep(chosen.out / f"{bench}-{chosen.steps}.json", {"table": table})
+    keep(chosen.out / f"archer-{chosen.steps}.json", {"table": table})
 
 
 if __name__ == "__main__":

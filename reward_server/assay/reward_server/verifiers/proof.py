@@ -62,11 +62,11 @@ from assay.reward_server.domain import (
 )
 from assay.reward_server.verifiers import code_text
 from assay.reward_server.verifiers.runners import (
-    SHOWN_CHARS,
     RunnerVerifier,
     Task,
     lines_of,
     one_line,
+    shown,
     unusable,
     without_gold,
 )
@@ -249,11 +249,10 @@ def outcome_of(execution: Execution, system: str, proof: str) -> Outcome:
 def _judgement(
     verdict: str, why: str, proof: str | None, suspicions: tuple[str, ...] = ()
 ) -> Judgement:
-    shown = proof[:SHOWN_CHARS].encode("utf-8", "replace").decode() if proof else None
     return Judgement.composed(
         verdict,
         (Component("proved", float(verdict == "correct")),),
-        extracted_answer=shown,
+        extracted_answer=shown(proof),
         explanation=one_line(why),
         suspicions=suspicions,
     )

@@ -148,6 +148,11 @@ def one_line(text: str, most: int = 900) -> str:
     return " ".join(text.split())[:most].encode("utf-8", "replace").decode()
 
 
+def shown(text: str | None) -> str | None:
+    """The beginning of what was judged, as an extracted answer: valid Unicode; None for nothing."""
+    return text[:SHOWN_CHARS].encode("utf-8", "replace").decode() if text else None
+
+
 def unusable(name: str, trouble: str) -> Unjudgeable:
     """The exception of a reference that cannot be used."""
     return Unjudgeable(UNUSABLE_REFERENCE, f"the reference of {name}: {trouble}")

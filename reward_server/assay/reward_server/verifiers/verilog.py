@@ -64,11 +64,11 @@ from assay.reward_server.domain import (
 from assay.reward_server.verifiers import code_text
 from assay.reward_server.verifiers.runners import (
     OWN_LIMITS,
-    SHOWN_CHARS,
     RunnerVerifier,
     Task,
     lines_of,
     one_line,
+    shown,
     unusable,
     without_gold,
 )
@@ -283,14 +283,13 @@ def _judgement(
     *,
     proven: bool = False,
 ) -> Judgement:
-    shown = module[:SHOWN_CHARS].encode("utf-8", "replace").decode() if module else None
     return Judgement.composed(
         verdict,
         (
             Component("equivalent", float(verdict == "correct")),
             Component("proven", float(proven), 0.0),
         ),
-        extracted_answer=shown,
+        extracted_answer=shown(module),
         explanation=one_line(why),
         suspicions=suspicions,
     )
