@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 from workers_support import CANARIES, TOGETHER
@@ -17,3 +21,36 @@ def test_all_who_plant_the_canaries_where_programs_look_are_dealt_together(
         if "canaries.planted()" in path.read_text()
     }
     assert planting == {file for file, what in TOGETHER.items() if what == CANARIES}
+
+
+def test_a_worker_that_crashes_costs_the_test_that_it_ran(tmp_path: Path) -> None:
+    """Of xdist 3.8's own dealing the last worker waits for ever."""
+    for number in range(7):
+        tests = 1 if number in (2, 5, 6) else 5  # a worker that joins is dealt one, or five
+        (tmp_path / f"test_file_{number}.py").write_text(
+            "import os, time, pytest\n"
+            f"@pytest.mark.parametrize('number', range({tests}))\n"
+            "def test_sleeps(number):\n"
+            "    time.sleep(0.05)\n"
+            f"    if {number} == 1 and number == 3: os.abort()\n"
+        )
+    (tmp_path / "conftest.py").write_text(
+        "from workers_support import Files\n"
+        "def pytest_xdist_make_scheduler(config, log):\n"
+        "    return Files(config, log)\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
+    options = ["-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-W", "ignore"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        check=False,
+        env=environment | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert re.search(r"1 failed, 22 passed", ran.stdout), ran.stdout
+    assert "crashed while running 'test_file_1.py::test_sleeps[3]'" in ran.stdout

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,11 @@ import grpc
 
 from assay.kit.errors import ConfigError
 from assay.kit.watching import FileWatch, Reloadable
+
+_SETTLED_S = 0.1
+"""How long the first handshake after a change waits, and those behind it: gRPC frees the old
+certificates while a handshake that began before may still read them (its issue 36693, a crash), and
+the others wait for what it fetches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +120,11 @@ class LiveTls:
 
         def fetch() -> grpc.ServerCertificateConfiguration | None:
             try:
-                return self._fresh.pop().configuration()
+                configuration = self._fresh.pop().configuration()
             except IndexError:
                 return None
+            time.sleep(_SETTLED_S)  # those that began are past the old one, those that come wait
+            return configuration
 
         return grpc.dynamic_ssl_server_credentials(
             self._pems.configuration(),
