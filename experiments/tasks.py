@@ -174,6 +174,7 @@ def stops(folder: Path) -> tuple[Path, Path, Path, Path]:
 
 # The reward model of both.
 
+PREFERENCE_STEPS = 200
 
 def _reward_model(
     policy: Path,
@@ -212,7 +213,7 @@ def _reward_model(
     model: Any = AutoModelForSequenceClassification.from_config(shape)
     model.model.load_state_dict(backbone.model.state_dict())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for _ in range(200):
+    for _ in range(PREFERENCE_STEPS):
         rows, ranks = [], []
         for _ in range(32):
             prompt, response = draw(dice)

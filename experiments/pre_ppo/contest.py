@@ -99,11 +99,12 @@ SMALL = (
     "run.samples_every=1",
     "run.report_to=[]",
 )
+PRE_PPO = ("data.selection.name=pre-ppo", f"data.selection.pre_ppo.samples={SCORED}")
 SELECTIONS: Mapping[str, tuple[str, ...]] = {
     "all": (),
     "random-10": (),
-    "lowest-10": ("data.selection.name=pre-ppo", "data.selection.pre_ppo.fraction=0.1"),
-    "lowest-50": ("data.selection.name=pre-ppo", "data.selection.pre_ppo.fraction=0.5"),
+    "lowest-10": (*PRE_PPO, "data.selection.pre_ppo.fraction=0.1"),
+    "lowest-50": (*PRE_PPO, "data.selection.pre_ppo.fraction=0.5"),
 }
 FIGURES = {
     "judges": ("true", "at_equal_proxy", "accepted", "marked"),
@@ -289,7 +290,6 @@ def config_of(models: Path, selection: str, steps: int, seed: int) -> Config:
         f"data.path={models / problems}.jsonl",
         f"data.eval_path={models / 'test.jsonl'}",
         f"data.seed={seed}",
-        f"data.selection.pre_ppo.samples={SCORED}",
         f"run.steps={steps}",
         f"run.seed={seed}",
     )
