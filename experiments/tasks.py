@@ -176,6 +176,7 @@ def stops(folder: Path) -> tuple[Path, Path, Path, Path]:
 
 PREFERENCE_STEPS = 200
 
+
 def _reward_model(
     policy: Path,
     folder: Path,
