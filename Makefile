@@ -48,6 +48,7 @@ $(INSTALLED): pyproject.toml constraints.txt constraints.sha256 $(DISTRIBUTIONS:
 	  --report $(VENV)/report.json --group dev $(DISTRIBUTIONS:%=--editable ./%)
 	@echo "4 of 4: what was installed, compared with constraints.sha256"
 	@$(BIN)/python scripts/hashes.py check $(VENV)/report.json --where-listed
+	@$(BIN)/python -m compileall -q -j 0 $(DISTRIBUTIONS)  # as pip does with what is not editable
 	@rm $(INSTALLING)
 	@touch $@
 	@echo "make install: done; source $(BIN)/activate, then assay doctor"
