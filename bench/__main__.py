@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
+from collections.abc import Callable
 
 from bench.common import print_machine
 
@@ -56,35 +58,15 @@ BENCHES = {
     "proofs": "proofs",
     "eval-suites": "eval_suites",
 }
-TAKE_OPTIONS = (
-    "audits",
-    "eval-suites",
-    "math",
-    "math-library",
-    "tool-call",
-    "math-suites",
-    "soak",
-    "judge-batching",
-    "group-ranking",
-    "judge-injection",
-    "judge-rubrics",
-    "sandbox-fuzz",
-    "sandbox-adversary",
-    "sessions",
-    "sessions-soak",
-    "episodes",
-    "episodes-overlap",
-    "trainer-step",
-    "trainer-update",
-    "engine",
-    "gpu-learning",
-    "overlap",
-    "viewer",
-    "audit-detection",
-    "appeal",
-    "reliability",
-    "canary",
-)
+
+
+def _measurement(name: str) -> Callable[..., None]:
+    run: Callable[..., None] = importlib.import_module(f"bench.{BENCHES[name]}").run
+    return run
+
+
+def _takes_options(name: str) -> bool:
+    return bool(inspect.signature(_measurement(name)).parameters)
 
 
 def main(arguments: list[str]) -> int:
@@ -95,17 +77,20 @@ def main(arguments: list[str]) -> int:
     if unknown:
         print(f"bench: no measurement is called {unknown[0]!r}; known: {', '.join(BENCHES)}")
         return 2
-    if options and (len(names) != 1 or names[0] not in TAKE_OPTIONS):
-        print(f"bench: {options[0]}: name one measurement of {', '.join(TAKE_OPTIONS)} before it")
+    if options and len(names) != 1:
+        print(f"bench: {options[0]}: name one measurement before it")
+        return 2
+    if options and not _takes_options(names[0]):
+        print(f"bench: {options[0]}: {names[0]} takes no options")
         return 2
     if "--help" not in options:
         print_machine()
     for name in names or BENCHES:
-        module = importlib.import_module(f"bench.{BENCHES[name]}")
-        if name in TAKE_OPTIONS:
-            module.run(options)
+        measure = _measurement(name)
+        if _takes_options(name):
+            measure(options)
         else:
-            module.run()
+            measure()
     return 0
 
 

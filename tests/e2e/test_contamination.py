@@ -12,7 +12,7 @@ import torch
 
 from assay.cli.main import run as command
 from assay.kit.runs.stats import auc
-from assay.trainer.recipes.contamination.answering import read_rows, respondent
+from assay.trainer.recipes.contamination.answering import Respondent, read_rows, respondent
 from assay.trainer.recipes.contamination.running import settings_of
 from assay.trainer.recipes.contamination.scores import entropy_similarity
 from assay.trainer.settings import config as configs
@@ -66,6 +66,37 @@ def test_the_figures_are_those_of_the_scores(
     assert ("contaminated: the rows score above" in said) == bool(found["contaminated"])
     assert asked(tiny_model, rows, "--rows", "3") == 0  # nothing to compare with
     assert "nothing is known of clean rows" in capfd.readouterr().out
+
+
+def test_an_interrupted_audit_goes_on_and_finds_the_same(
+    tiny_model: Path,
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    rows, clean = files
+    whole, out = tmp_path / "whole.json", tmp_path / "found.json"
+    more = ["--against", str(clean), "--samples", "2", "--json"]
+    code = asked(tiny_model, rows, *more, str(whole))
+    answer, asked_about = Respondent.answers, []
+
+    def answers(one: Respondent, some: list[Any], *, first: int, **how: Any) -> list[Any]:
+        if len(asked_about) == 14:  # all suspect rows, and the first four clean ones
+            raise KeyboardInterrupt
+        asked_about.extend(row.id for row in some)
+        return answer(one, some, first=first, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Respondent, "answers", answers)
+        capfd.readouterr()
+        assert asked(tiny_model, rows, *more, str(out)) == 130
+    assert "rows are kept in" in capfd.readouterr().err
+    assert not out.exists()
+    assert asked(tiny_model, rows, *more, str(out)) == code
+    assert "going on: " in capfd.readouterr().err
+    assert out.read_text() == whole.read_text()
+    assert not list(tmp_path.glob("*.partial*"))
 
 
 def test_answers_are_the_model_s_likeliest_and_are_read_from_it(

@@ -45,7 +45,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from assay.clients.execution import Execution, Limits
+from assay.clients.execution import Execution
 from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
@@ -85,9 +85,6 @@ _AXIOMS: dict[str, tuple[str, ...]] = {
     "lean": ("propext", "Classical.choice", "Quot.sound"),
     "smt": (),
 }
-_MEMORY_BYTES = 1536 << 20
-_DISK_BYTES = 256 << 20
-_SPARE_S = 10.0
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_']{0,80}")
 
 _SPEC = VerifierSpec(
@@ -142,6 +139,8 @@ class ProofVerifier(RunnerVerifier):
 
     runner = "proof_runner.py"
     modules = ("commands",)
+    memory_bytes = 1536 << 20
+    disk_bytes = 256 << 20
 
     @property
     def spec(self) -> VerifierSpec:
@@ -175,16 +174,6 @@ class ProofVerifier(RunnerVerifier):
             "effort": int(item.parameters["effort"]),  # type: ignore[arg-type]
             "refuse_trivial": item.parameters["trivial"] == "refuse",
         }
-
-    def limits_of(self, item: VerifierItem) -> Limits:
-        """See `RunnerVerifier`."""
-        wall_s = _SPARE_S + 2 * float(item.parameters["timeout_s"])  # type: ignore[arg-type]
-        return Limits(
-            cpu_time_s=wall_s,
-            wall_time_s=wall_s,
-            memory_bytes=_MEMORY_BYTES,
-            disk_bytes=_DISK_BYTES,
-        )
 
     def outcome_of(self, execution: Execution, task: Task, item: VerifierItem) -> Outcome:
         """See `RunnerVerifier`."""

@@ -37,6 +37,7 @@ from assay.reward_server.domain import (
 )
 
 SHOWN_CHARS = 4_000
+_SPARE_S = 10.0
 _PACKAGE = "assay.reward_server.verifiers"
 OWN_LIMITS = ("cpu-time-limit", "wall-time-limit", "memory-limit", "output-limit")
 
@@ -54,6 +55,11 @@ class RunnerVerifier(RemoteVerifier):
     """The program's file, beside this one."""
     modules: ClassVar[tuple[str, ...]] = ()
     """What it imports of this folder; sent along."""
+    stages: ClassVar[int] = 2
+    """Of the program, each of which may take the parameter `timeout_s`."""
+    memory_bytes: ClassVar[int]
+    disk_bytes: ClassVar[int | None] = None
+    """None: the sandbox's own limit."""
 
     def __init__(self, client: AsyncExecutionClient) -> None:
         self._client = client
@@ -74,9 +80,16 @@ class RunnerVerifier(RemoteVerifier):
             Unjudgeable: the reference cannot be used, or is not served.
         """
 
-    @abstractmethod
     def limits_of(self, item: VerifierItem) -> Limits:
-        """What the program may use."""
+        """What the program may use: the seconds of its stages, and some to start."""
+        timeout_s = float(item.parameters["timeout_s"])  # type: ignore[arg-type]  # a float
+        wall_s = _SPARE_S + self.stages * timeout_s
+        return Limits(
+            cpu_time_s=wall_s,
+            wall_time_s=wall_s,
+            memory_bytes=self.memory_bytes,
+            disk_bytes=self.disk_bytes,
+        )
 
     @abstractmethod
     def outcome_of(self, execution: Execution, task: Task, item: VerifierItem) -> Outcome:

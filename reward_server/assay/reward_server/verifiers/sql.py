@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import re
 
-from assay.clients.execution import Execution, Limits
+from assay.clients.execution import Execution
 from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
@@ -71,8 +71,6 @@ from assay.reward_server.verifiers.runners import (
 MAX_SETUPS = 64
 MAX_SETUP_CHARS = 4_000_000
 MAX_QUERY_CHARS = 50_000
-_MEMORY_BYTES = 512 << 20
-_SPARE_S = 10.0
 _BARE = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
 _SKIPPED = re.compile(
     r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/|([()])|\b(order)\s+by\b",
@@ -173,6 +171,7 @@ class SqlVerifier(RunnerVerifier):
     """Compares the results of queries; see `RunnerVerifier`."""
 
     runner = "sql_runner.py"
+    memory_bytes = 512 << 20
 
     @property
     def spec(self) -> VerifierSpec:
@@ -191,11 +190,6 @@ class SqlVerifier(RunnerVerifier):
     def task_of(self, item: VerifierItem) -> Task | Judgement:
         """See `RunnerVerifier`."""
         return task_of(item) or _judgement("unparsed", "there is no query", None)
-
-    def limits_of(self, item: VerifierItem) -> Limits:
-        """See `RunnerVerifier`."""
-        wall_s = _SPARE_S + 2 * float(item.parameters["timeout_s"])  # type: ignore[arg-type]
-        return Limits(cpu_time_s=wall_s, wall_time_s=wall_s, memory_bytes=_MEMORY_BYTES)
 
     def outcome_of(self, execution: Execution, task: Task, item: VerifierItem) -> Outcome:
         """See `RunnerVerifier`."""

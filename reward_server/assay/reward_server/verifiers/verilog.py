@@ -47,7 +47,7 @@ from __future__ import annotations
 import re
 import secrets
 
-from assay.clients.execution import Execution, Limits
+from assay.clients.execution import Execution
 from assay.reward_server.domain import (
     UNSUPPORTED_INPUT,
     UNUSABLE_REFERENCE,
@@ -80,9 +80,6 @@ _INSTALL = (
     "neither yosys nor iverilog is in the sandbox: install Debian's package yosys for proofs, and "
     "iverilog for what the solver does not decide"
 )
-_STEPS = 6
-_SPARE_S = 10.0
-_MEMORY_BYTES = 1024 << 20
 _BARE = re.compile(r"\s*(?:`|//|/\*|module\b)")
 _NAME = re.compile(r"[A-Za-z_]\w{0,80}")
 
@@ -153,6 +150,8 @@ class VerilogVerifier(RunnerVerifier):
 
     runner = "verilog_runner.py"
     modules = ("commands",)
+    stages = 6
+    memory_bytes = 1024 << 20
 
     @property
     def spec(self) -> VerifierSpec:
@@ -187,11 +186,6 @@ class VerilogVerifier(RunnerVerifier):
             "seconds": float(parameters["timeout_s"]),  # type: ignore[arg-type]
             "seed": secrets.randbits(31),
         }
-
-    def limits_of(self, item: VerifierItem) -> Limits:
-        """See `RunnerVerifier`."""
-        wall_s = _SPARE_S + _STEPS * float(item.parameters["timeout_s"])  # type: ignore[arg-type]
-        return Limits(cpu_time_s=wall_s, wall_time_s=wall_s, memory_bytes=_MEMORY_BYTES)
 
     def outcome_of(self, execution: Execution, task: Task, item: VerifierItem) -> Outcome:
         """See `RunnerVerifier`."""

@@ -229,15 +229,16 @@ def respondent(config: Config, policy: LoadedPolicy, new_tokens: int) -> Iterato
 def answered_rows(
     one: Respondent,
     rows: Sequence[SuspectRow],
-    display: Display,
     *,
+    done: int,
+    display: Display,
     at_once: int,
     perturbed: bool,
     samples: int,
     keep: Callable[[SuspectRow, RowAnswers], None],
 ) -> None:
-    """Answers the rows, `at_once` of them at a time, and passes each on with its answers."""
-    for begin in range(0, len(rows), at_once):
+    """Answers rows from number `done` on, `at_once` together; passes each on with its answers."""
+    for begin in range(done, len(rows), at_once):
         some = rows[begin : begin + at_once]
         for row, answers in zip(
             some,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from assay.kit.errors import AssayError, ConfigError
+from assay.kit.errors import AssayError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOUND, _COULD_NOT = 1, 2
@@ -19,7 +19,7 @@ _FOUND, _COULD_NOT = 1, 2
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--data", required=True, type=_FILE, metavar="ROWS", help="The suspect rows.")
 @click.option("--against", type=_FILE, metavar="ROWS", help="Rows that the model cannot have seen.")
-@click.option("--json", "json_file", type=_FILE, help="Write scores and figures.")
+@click.option("--json", "json_file", type=_FILE, help="Write scores and figures; resumes.")
 @click.option(
     "--by", default="self-critique", show_default=True, metavar="SCORE", help="Which decides."
 )
@@ -57,15 +57,9 @@ def contamination(
 
     calm()
     try:
-        if json_file is not None and not json_file.parent.is_dir():
-            raise ConfigError(f"the folder of {json_file} is not there; make it")
         from assay.trainer.recipes.contamination.running import audit_rows  # noqa: PLC0415
 
-        report = audit_rows(model, overrides, **asked)
-        if json_file is not None:
-            from assay.cli.scoring.partial import write_json  # noqa: PLC0415
-
-            write_json(json_file, report.to_json())
+        report = audit_rows(model, overrides, json_file=json_file, **asked)
     except (AssayError, OSError) as error:
         print(f"assay: error: {' '.join(str(error).split())}", file=sys.stderr)
         return _COULD_NOT

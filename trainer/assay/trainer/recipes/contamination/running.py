@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from assay.cli.scoring.partial import PartialFile
+from assay.cli.scoring.rows import dump
 from assay.kit.console import make_console
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
@@ -14,7 +18,6 @@ from assay.kit.runs.progress import Display
 from assay.trainer.engines.models import load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.recipes.contamination.answering import (
-    Respondent,
     SuspectRow,
     answered_rows,
     read_rows,
@@ -37,8 +40,11 @@ def audit_rows(
     max_new_tokens: int,
     most: int,
     engine: str,
+    json_file: Path | None = None,
 ) -> ContaminationReport:
     """Audits the rows of `data`; see `assay contamination`.
+
+    With `json_file` an interrupted audit goes on behind the rows that it answered.
 
     Raises:
         ConfigError: the model or the rows cannot be used, or `by` is no score that is asked for.
@@ -53,13 +59,6 @@ def audit_rows(
     if shared := [row.id for row in clean if row.problem.asked in asked]:
         raise ConfigError(f"{against}: row {shared[0]} is among the suspect rows too; remove it")
     display = Display(make_console(stderr=True))
-    policy = load_policy(config.model, display.note)
-    with respondent(config, policy, max_new_tokens) as one:
-
-        def scored(some: Sequence[SuspectRow], what: str) -> list[ScoredRow]:
-            return _scored(one, some, what, display, config.eval.batch_size, recall, samples)
-
-        found, known = scored(rows, "suspect rows"), scored(clean, "clean rows")
     origin = {
         "model": config.model.name,
         "data": [str(data), digest],
@@ -69,7 +68,79 @@ def audit_rows(
         "engine": engine,
         "seed": config.run.seed,
     }
-    return ContaminationReport(found, known, by, origin)
+    made_from = {**origin, "recall": recall, "rows": most, "settings": list(overrides)}
+    found: list[ScoredRow] = []
+    with _kept(json_file, made_from, found, display) as (keep, finish):
+
+        def take(row: SuspectRow, answers: RowAnswers) -> None:
+            keep(ScoredRow(row.id, row.member, {n: one(answers) for n, one in SCORES.items()}))
+
+        if len(found) < len(rows) + len(clean):
+            policy = load_policy(config.model, display.note)
+            with respondent(config, policy, max_new_tokens) as one:
+                for some, before, what in ((rows, 0, "suspect"), (clean, len(rows), "clean")):
+                    done = len(found) - before
+                    if done >= len(some):
+                        continue
+                    display.begin(f"{what} rows", len(some), done)
+                    try:
+                        answered_rows(
+                            one,
+                            some,
+                            done=done,
+                            display=display,
+                            at_once=config.eval.batch_size,
+                            perturbed=recall,
+                            samples=samples,
+                            keep=take,
+                        )
+                    finally:
+                        display.end()
+        report = ContaminationReport(found[: len(rows)], found[len(rows) :], by, origin)
+        finish(report)
+    return report
+
+
+@contextmanager
+def _kept(
+    path: Path | None, made_from: Mapping[str, Any], found: list[ScoredRow], display: Display
+) -> Iterator[tuple[Callable[[ScoredRow], None], Callable[[ContaminationReport], None]]]:
+    """Puts into `found` what an interrupted audit left.
+
+    Yields what adds to both, and what ends the file with the report in its place.
+    """
+    if path is None:
+        yield found.append, lambda _report: None
+        return
+
+    def left(line: dict[str, Any]) -> None:
+        found.append(ScoredRow(line["id"], line["member"], line["scores"]))
+
+    with PartialFile(path, made_from, left) as file:
+        if file.kept:
+            display.note(f"going on: {file.kept} rows were answered by an interrupted audit")
+        if file.discarded:
+            display.note(f"starting anew: {file.partial.name} is of other rows or other settings")
+
+        def keep(row: ScoredRow) -> None:
+            found.append(row)
+            file.write(dump({"id": row.id, "member": row.member, "scores": dict(row.scores)}))
+            file.flush()
+
+        def finish(report: ContaminationReport) -> None:
+            text = json.dumps(report.to_json(), indent=2) + "\n"
+
+            def pack(_lines: BinaryIO, packed: Path) -> list[str]:
+                packed.write_text(text, encoding="utf-8")
+                return []
+
+            file.finish(pack=pack)
+
+        try:
+            yield keep, finish
+        except KeyboardInterrupt:
+            display.note(f"{len(found)} rows are kept in {file.partial}: run it again to go on")
+            raise
 
 
 def _check_score(by: str, *, recall: bool, samples: int) -> None:
@@ -89,30 +160,3 @@ def settings_of(model: str, overrides: Sequence[str], engine: str) -> configs.Co
         return configs.load(run.config, [*own, f"rollout.backend={engine}", *overrides])
     tree: dict[str, Any] = {"model": {"name": model}, "rollout": {"backend": engine}}
     return configs.build(tree, overrides, origin="assay contamination")
-
-
-def _scored(  # noqa: PLR0917  # what an audit is
-    one: Respondent,
-    rows: Sequence[SuspectRow],
-    what: str,
-    display: Display,
-    at_once: int,
-    recall: bool,
-    samples: int,
-) -> list[ScoredRow]:
-    found: list[ScoredRow] = []
-
-    def keep(row: SuspectRow, answers: RowAnswers) -> None:
-        scores = {name: score(answers) for name, score in SCORES.items()}
-        found.append(ScoredRow(row.id, row.member, scores))
-
-    if not rows:
-        return found
-    display.begin(what, len(rows))
-    try:
-        answered_rows(
-            one, rows, display, at_once=at_once, perturbed=recall, samples=samples, keep=keep
-        )
-    finally:
-        display.end()
-    return found
