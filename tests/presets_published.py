@@ -337,7 +337,7 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "method.turns.shaping": (0.0, "PAG"),
         "method.advantage.estimator": ("gae", "PAG"),
     },
-    # arXiv 2505.15034 and its authors' README.
+    # arXiv 2505.15034, its authors' README and code.
     "tango": {
         "method.advantage.estimator": ("group", "Tango"),
         "method.advantage.scale": ("group", "Tango"),
@@ -351,6 +351,7 @@ PUBLISHED: dict[str, dict[str, tuple[Any, str]]] = {
         "method.cotraining.warmup_steps": (40, "Tango"),
         "method.cotraining.format_weight": (0.8, "Tango"),
         "method.cotraining.class_weights": (True, "Tango"),
+        "method.cotraining.class_decay": (0.8, "Tango"),
         "method.cotraining.learning_rate": (1e-6, "Tango"),
         "method.cotraining.group_size": (5, "Tango"),
         "optim.learning_rate": (1e-6, "Tango"),

@@ -37,10 +37,10 @@ from assay.trainer.recipes.ladder.stats import SeedMean, difference
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from experiments.miniature import Service, as_data, keep, over_seeds, read, told, train
+from experiments.miniature import CONFIGS, Service, as_data, keep, over_seeds, read, told, train
 from experiments.tasks import LIMIT, counting, counts_right
 
-CONFIG = Path(__file__).parent.parent / "configs" / "areal.toml"
+CONFIG = CONFIGS / "areal.toml"
 SMALL = (
     "model.device=cpu",
     "model.precision=float32",

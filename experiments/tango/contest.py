@@ -13,9 +13,6 @@ right one, and when it verifies it mostly does not. Both roles begin as this mod
     without-class-weights   the verifier's classes weigh the same
     alpha-0.5               step advantages begin at a weight of 0.5, the paper's for REINFORCE++
     outcome-only            no verifier: GRPO on the outcome, at the same sizes
-    mostly-right            the verifier alone, on solutions of another generator, nine in ten of
-                            which are right: does it come to call everything correct?
-    mostly-right-unweighted the same where the classes weigh the same
 
 Compared are the generator's held-out accuracy, the steps until its rollouts are right in
 `THRESHOLD` of the cases (mean over five steps; a run that never gets there counts as its last step
@@ -44,6 +41,7 @@ from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
 from experiments.miniature import (
+    CONFIGS,
     Item,
     Service,
     Shape,
@@ -60,7 +58,6 @@ from experiments.miniature import (
     write_problems,
 )
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 STRIDES, STEPS = 3, 4
 VERIFY, COMPARE = "?", "%"
 STEP_SAYS = {
@@ -70,7 +67,7 @@ STEP_SAYS = {
 }
 SAYS = {True: "The answer is correct.", False: "The answer is wrong."}
 WORDS = (*"0123456789", "+", "=", ";", VERIFY, COMPARE, *STEP_SAYS.values(), *SAYS.values())
-SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=5e-3)
+SHAPE = Shape(width=64, layers=2, context=32, steps=900, batch=128, learning_rate=3e-3)
 HARD, SLIPS_HARD, SLIPS = (3, 7), 0.8, 0.08
 """After these digits the pretrained model goes wrong so often, and after the others."""
 NOTICES, INVENTS = 0.2, 0.02
@@ -107,14 +104,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "without-class-weights": ("ablate=class-weights",),
     "alpha-0.5": ("method.dense.weight=0.5",),
     "outcome-only": ("ablate=cotrained-verifier",),
-    "mostly-right": (),
-    "mostly-right-unweighted": ("ablate=class-weights",),
 }
-ALONE = "mostly-right"
-SHAPE_RIGHT = Shape(width=64, layers=2, context=32, steps=400, batch=128, learning_rate=5e-3)
-SLIPS_RIGHT = 0.02
-"""How often the other generator goes wrong, after any digit."""
-ALONE_STEPS = 60
 OF_VERIFIER = (
     "verifier_f1",
     "verifier_correct_recall",
@@ -176,13 +166,6 @@ def drawn_text(dice: random.Random) -> tuple[str, str]:
     return f"{question}{solution}{VERIFY}", drawn_verification(right, dice)
 
 
-def drawn_right(dice: random.Random) -> tuple[str, str]:
-    """A prompt and a solution of the generator that is mostly right."""
-    start, stride = drawn_problem(dice)
-    chances = {True: SLIPS_RIGHT, False: SLIPS_RIGHT}
-    return asked(start, stride)[0], drawn_solution(start, stride, dice, slips_at=chances)[0]
-
-
 def is_right(item: Item) -> bool:
     """The last step is, and there are as many as there should be."""
     said = item.response.strip().split(";")
@@ -198,26 +181,20 @@ def problems(folder: Path, shape: Shape = SHAPE) -> tuple[Path, Path, Path]:
     return model, train_rows, write_problems(folder / "tango-test.jsonl", counts[:HELD_OUT])
 
 
-def arm(name: str, models: Path, *, steps: int, seed: int, shape: Shape = SHAPE) -> Config:
-    """The settings of a contestant."""
+def configured(models: Path, *own: str, steps: int, seed: int, shape: Shape = SHAPE) -> Config:
+    """The preset made small, on this task; `own` last."""
     model, rows, held_out = problems(models, shape)
-    given = [f"model.name={model}"]
-    if name.startswith(ALONE):
-        generator = pretrained(models / "tango-right", WORDS, drawn_right, SHAPE_RIGHT)
-        given = [f"model.name={generator}", f"method.cotraining.model={model}", "eval.prompts=0"]
-        given.append(f"method.cotraining.warmup_steps={ALONE_STEPS}")
-        steps = 1
     return configs.load(
         CONFIGS / "tango.toml",
         (
             *SMALL,
-            *given,
+            f"model.name={model}",
             "data.source=jsonl",
             f"data.path={rows}",
             f"data.eval_path={held_out}",
             f"run.steps={steps}",
             f"run.seed={seed}",
-            *ARMS[name],
+            *own,
         ),
     )
 
@@ -334,8 +311,7 @@ def _table(
     """Means over seeds."""
     print(f"{name} ({len(results)} seeds)")
     table: dict[str, Any] = {"seeds": dict(results)}
-    if not name.startswith(ALONE):
-        _tell_generator(name, results, plain, table)
+    _tell_generator(name, results, plain, table)
     if name != "outcome-only":
         for key in ("f1_first", "f1_warm", "f1_last"):
             found = over_seeds({s: one["verifier"][key] for s, one in results.items()})
@@ -377,7 +353,8 @@ def _tell_generator(
 def main(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """One run."""
     models = Path(wanted["models"])
-    config = arm(wanted["name"], models, steps=wanted["steps"], seed=wanted["seed"])
+    own = ARMS[wanted["name"]]
+    config = configured(models, *own, steps=wanted["steps"], seed=wanted["seed"])
     return one_run(config, Path(wanted["folder"]), models)
 
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.clients.judging.fencing import code_of
@@ -17,6 +17,7 @@ from assay.trainer.methods.cotraining.measures import (
     WRONG,
     ClassWeights,
     Verified,
+    balanced,
     inverse_root_weights,
     reward_of,
     verifier_metrics,
@@ -119,6 +120,46 @@ def test_class_counts_are_a_moving_average_that_a_checkpoint_keeps(
 def test_a_class_that_was_hardly_seen_does_not_outweigh_everything() -> None:
     assert inverse_root_weights(64, 0) == inverse_root_weights(64, 1)
     assert inverse_root_weights(64, 0)[WRONG] < 8
+
+
+@given(st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=40), st.data())
+def test_as_many_right_as_wrong_solutions_are_verified_as_the_drawn_ones_allow(
+    truths: list[bool | None], data: st.DataObject
+) -> None:
+    wanted = data.draw(st.integers(1, len(truths)))
+    places = balanced(truths, wanted)
+    assert len(places) == wanted
+    assert places == sorted(set(places))
+    taken = [truths[place] for place in places]
+    assert abs(taken.count(None) - wanted * truths.count(None) / len(truths)) <= 0.5
+    fewer, more = sorted((True, False), key=taken.count)
+    assert taken.count(more) - taken.count(fewer) <= 1 or taken.count(fewer) == truths.count(
+        fewer
+    ), "one class is more only where the other has run out"
+    for kind in (True, False):
+        drawn = [place for place, truth in enumerate(truths) if truth is kind]
+        assert [place for place in places if truths[place] is kind] == drawn[: taken.count(kind)]
+
+
+@given(
+    st.lists(st.floats(0.2, 4.0), min_size=2, max_size=2),
+    st.lists(st.lists(st.floats(0, 1.8), min_size=4, max_size=4), min_size=2, max_size=2),
+)
+def test_a_weight_on_the_reward_is_one_on_the_advantage_or_none(
+    weights: list[float], rewards: list[list[float]]
+) -> None:
+    """A group is of one class. What divides by its deviation, and 1e-4, divides by the weight."""
+    rows, weights_B = plain_rows(8, 2), tensor([one for one in weights for _ in range(4)])
+    rewards_B = tensor([one for group in rewards for one in group])
+    batch, weighed = (batch_of(rows, rewards=some) for some in (rewards_B, weights_B * rewards_B))
+    undivided = AdvantageConfig(scale="none")
+    on_reward_BT = group_advantages(weighed, undivided, 4)
+    on_advantage_BT = group_advantages({**batch, "weights": weights_B}, undivided, 4)
+    assert torch.allclose(on_reward_BT, on_advantage_BT, atol=1e-9)
+    assume(all(max(group) - min(group) > 0.2 for group in rewards))
+    divided = AdvantageConfig(scale="group")
+    plain_BT = group_advantages(batch, divided, 4)
+    assert torch.allclose(group_advantages(weighed, divided, 4), plain_BT, atol=0.02)
 
 
 # What is shown, and what is read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -197,13 +197,17 @@ def test_what_does_not_fit_and_what_has_no_truth_is_not_verified() -> None:
 
 
 def verifications(
-    solutions: Sequence[str], says: Callable[[Request], str], *, room: int = 0
+    solutions: Sequence[str],
+    says: Callable[[Request], str],
+    *,
+    room: int = 0,
+    config: CotrainingConfig = CONFIG,
 ) -> tuple[Verifications, Says, Says]:
     """Solutions by the place of the draw in its step."""
     generator = Says(lambda request: solutions[request.draw.number % len(solutions)])
     verifier = Says(says)
     return (
-        Verifications(stream(), generator, Round, verifier, asker=asker(room), config=CONFIG),
+        Verifications(stream(), generator, Round, verifier, asker=asker(room), config=config),
         generator,
         verifier,
     )
@@ -239,6 +243,24 @@ def test_rarer_solutions_weigh_more_and_a_resumed_source_goes_on() -> None:
     again.load_state_dict(source.state_dict())
     assert again.collect(1).judged == source.collect(1).judged
     assert again.state_dict() == source.state_dict()
+
+
+def test_of_more_solutions_than_are_verified_both_classes_and_faults_are_taken() -> None:
+    drawn = ["right", "2right", "fault", "4right", "5right", "x", "y" * 50, "8right", "9right"]
+    config = replace(CONFIG, draws_per_solution=3)
+    source, generator, verifier = verifications(
+        drawn, lambda _request: FINE, room=40, config=config
+    )
+    collected = source.collect(0)
+    assert len(generator.asked) == 9
+    shown = [group[0].request.draw.problem.question.splitlines()[-1] for group in collected.groups]
+    assert shown == ["right", "fault", "x"], "what does not fit is of no class"
+    assert len(verifier.asked) == 6
+    assert collected.metrics["solutions_correct"] == 0.5
+    assert source.classes.weights == {RIGHT: 1, WRONG: 1}
+    again, *_ = verifications(drawn, lambda _request: FINE, room=40, config=config)
+    again.load_state_dict(source.state_dict())
+    assert again.collect(1).judged == source.collect(1).judged
 
 
 def test_a_solution_that_does_not_fit_is_a_fault_and_a_step_that_fails_changes_nothing() -> None:
@@ -289,6 +311,7 @@ def test_a_template_that_hides_the_message_is_refused() -> None:
         (["method.cotraining.generator_steps=0"], "method.cotraining.generator_steps"),
         (["method.cotraining.group_size=1"], "method.cotraining.group_size"),
         (["method.cotraining.class_decay=1"], "method.cotraining.class_decay"),
+        (["method.cotraining.draws_per_solution=0"], "method.cotraining.draws_per_solution"),
         (["method.cotraining.parsing=loose"], "method.cotraining.parsing"),
         (["method.cotraining.prompt=Check {steps}"], "needs the place {question}, once"),
         (
@@ -380,6 +403,10 @@ def test_the_verifiers_settings_are_its_own_where_it_has_any(repository: Path) -
     assert configs.build({}, origin="x").method.cotraining == made.method.cotraining
     lines = [line for section in explain(config).sections for line in section.lines]
     assert "two, by the same algorithm without steps" in lines
+    drawn = configs.load(path, ["data=rows.jsonl", "method.cotraining.draws_per_solution=4"])
+    said = "of 1,024 solutions drawn, as many right as wrong ones are verified, as far as they go"
+    assert said in [line for section in explain(drawn).sections for line in section.lines]
+    assert said not in lines
     assert "40 steps of the verifier first, then 3 of the generator to 1 of it, in turns" in lines
     assert any("(1 - alpha) A + alpha A_steps, alpha from 0.1 to 0.001" in line for line in lines)
 

@@ -92,6 +92,7 @@ ON: dict[str, dict[str, Any]] = {
     },
     "interruption": {"asynchrony": {"mode": "bounded", "interrupt": True}},
     "verifier-warmup": TOGETHER,
+    "class-balance": {"cotraining": {"enabled": True, "draws_per_solution": 4}},
     "void-turn-filter": {"filter": {"void": "text"}},
     "prof-filter": {"filter": {"prof": "both"}},
     "spread-filter": {"filter": {"min_group_std": 0.05}},

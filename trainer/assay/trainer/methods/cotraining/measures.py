@@ -1,16 +1,19 @@
-"""How well the verifier verifies, and the weights of its classes. Pure.
+"""How well the verifier verifies, and what keeps its classes in balance. Pure.
 
     s_c proportional to 1 / sqrt(n_c)    RL Tango (arXiv 2505.15034), against a verifier that always
                                          names the majority class
 
-n_c is the exponential moving average of the right (or wrong) solutions of a verifier's step. What
-the paper leaves open, all [derivation]:
+n_c is the exponential moving average of the right (or wrong) solutions of a verifier's step.
 
-1. The weight multiplies the advantage: a group verifies one solution, so of one class, and the
-   group's deviation would cancel a weight in the reward.
-2. The mean weight over the solutions counted is 1.
-3. A count is at least 1, which bounds the weight of a rare class.
-4. The first step's counts start the average.
+1. The weight multiplies the advantage. The authors' code multiplies the policy loss of a
+   verification, which is the same. On the reward it would be nothing else: a group verifies one
+   solution, so of one class, whose weight leaves the baseline as a factor, and a division by the
+   group's deviation takes it out altogether.
+2. The mean weight over the solutions counted is 1; in the authors' code over those of the step.
+3. A count is at least 1, which bounds the weight of a rare class [derivation].
+4. The first step's counts start the average, as in the authors' code.
+
+`balanced` is the third place where a weight may stand, how often a class is seen [derivation].
 """
 
 from __future__ import annotations
@@ -72,6 +75,29 @@ class ClassWeights:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues from a `state_dict`."""
         self._counts = dict(state)
+
+
+def balanced(truths: Sequence[bool | None], wanted: int) -> list[int]:
+    """Which of the drawn solutions are verified: as many right as wrong ones, as far as they go.
+
+    Of a class the first drawn are taken. Solutions without a truth keep their share, so that
+    `fault_ratio` stays what it is.
+
+    Args:
+        truths: of each solution, in the order of the draws; None for a fault.
+        wanted: solutions of a verifier's step, at most as many as `truths`.
+
+    Returns:
+        `wanted` places in `truths`, ascending.
+    """
+    right, wrong, unknown = (
+        [place for place, truth in enumerate(truths) if truth is kind]
+        for kind in (True, False, None)
+    )
+    faults = round(wanted * len(unknown) / len(truths)) if truths else 0
+    known = wanted - faults
+    rights = min(len(right), known - min(len(wrong), known // 2))
+    return sorted((*right[:rights], *wrong[: known - rights], *unknown[:faults]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,18 @@ PARTS: tuple[Part, ...] = (
     Part(
         "class-weights", "advantage",
         "Verifications of right and of wrong solutions weigh 1 / sqrt(how many there are).",
-        f"{_TANGO}; where the weight acts is a derivation",
+        f"{_TANGO}, and the authors' code, which weighs the loss",
         lambda c: _together(c) and c.method.cotraining.class_weights,
         to("method.cotraining.class_weights", False),
         code=("methods.cotraining.measures.inverse_root_weights",),
+    ),
+    Part(
+        "class-balance", "sampling",
+        "Of several solutions drawn for each that is verified, as many right as wrong ones are.",
+        "ours, in the place of Tango's class weights",
+        lambda c: _together(c) and c.method.cotraining.draws_per_solution > 1,
+        to("method.cotraining.draws_per_solution", 1),
+        code=("methods.cotraining.measures.balanced",),
     ),
 )  # fmt: skip
 
@@ -80,6 +88,10 @@ def lines(config: Config) -> list[str]:
     )
     model = together.model or config.model.name
     size = f"{together.prompts_per_step} solutions x {together.group_size} verifications"
+    drawn = together.draws_per_solution * together.prompts_per_step
+    shared = (
+        f"of {drawn:,} solutions drawn, as many right as wrong ones are verified, as far as they go"
+    )
     order = f"{together.generator_steps} of the generator to {together.verifier_steps} of it"
     total = schedule_of(config).verifier_total
     steps = f"a step is ended by {together.step_separator!r}"
@@ -90,6 +102,7 @@ def lines(config: Config) -> list[str]:
         f"{warmup}{order}, in turns",
         f"R = [final verdict is true] + {together.format_weight:g} * form, read {together.parsing}",
         weights,
+        *[shared] * (together.draws_per_solution > 1),
         f"a solution is verified once: 1 or -1 for each step; {steps}",
         "without a verdict on every step of a solution, none of them earns",
     ]

@@ -46,6 +46,9 @@ class CotrainingConfig(Strict):
     """Weighs the verifier's advantages by 1 / sqrt(how many solutions are right, or wrong)."""
     class_decay: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """What a verifier's step keeps of these counts."""
+    draws_per_solution: Positive = 1
+    """Solutions drawn and judged for each that a verifier's step verifies; from 2 on those that are
+    verified are as many right as wrong ones, as far as the drawn ones go."""
     parsing: Literal["strict", "tolerant"] = "strict"
     """How verdicts must be worded."""
     step_separator: Annotated[str, Field(min_length=1)] = "\n\n"

@@ -3,7 +3,8 @@
     Solutions       the generator's: the current verifier verifies each solution once; its verdicts
                     on steps become the judgement's spans
     Verifications   the verifier's: the current generator solves a problem, the services judge it,
-                    and the verifier verifies the solution `group_size` times
+                    and the verifier verifies the solution `group_size` times. It may draw more
+                    than it verifies, for classes in balance (measures.balanced)
 
 A solution without a judgement faults its whole group of verifications, which leaves the loss. A
 solution too long for the verifier's context has no step rewards, and is a fault, CONTEXT_TOO_LONG,
@@ -30,6 +31,7 @@ from assay.trainer.methods.cotraining.measures import (
     WRONG,
     ClassWeights,
     Verified,
+    balanced,
     reward_of,
     verifier_metrics,
 )
@@ -69,6 +71,22 @@ class Question:
     steps: tuple[tuple[int, int], ...]
     ids: tuple[int, ...]
     fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A solution for the verifier to learn from.
+
+    Attributes:
+        draw: of its verifications.
+        truth: whether it is right; None where nobody judged it.
+        fault: why its verifications earn nothing, where they do not.
+    """
+
+    draw: Draw
+    question: Question
+    truth: bool | None
+    fault: Fault | None
 
 
 class Asker:
@@ -266,51 +284,49 @@ class Verifications:
     def _collect(self, policy_step: int) -> Collected:
         config = self._config
         before = self._clock()
-        draws = self._stream.take(config.prompts_per_step)
-        solutions, results = self._solved(draws)
+        solutions = self._solved(
+            self._stream.take(config.prompts_per_step * config.draws_per_solution)
+        )
         solved = self._clock()
-        questions = [
-            self._asker.question(draw.problem.question, solution.text)
-            for draw, solution in zip(draws, solutions, strict=True)
-        ]
-        truths = [_is_right(result) for result in results]
-        self.classes.see(truth for truth in truths if truth is not None)
-        asked = [
-            _about(draw, solution, question, truth)
-            for draw, solution, question, truth in zip(
-                draws, solutions, questions, truths, strict=True
-            )
-        ]
+        if config.draws_per_solution > 1:
+            known = [None if one.fault else one.truth for one in solutions]
+            solutions = [solutions[n] for n in balanced(known, config.prompts_per_step)]
+        self.classes.see(one.truth for one in solutions if one.truth is not None)
         requests = [
-            Request(draw, index, turn=_LEARN)
-            for draw in asked
+            Request(one.draw, index, turn=_LEARN)
+            for one in solutions
             for index in range(config.group_size)
         ]
         responses = iter(self._verifier.generate(requests, _ignored))
         groups: list[Group] = []
-        known: list[Verified] = []
-        for draw, question, truth, result in zip(asked, questions, truths, results, strict=True):
-            fault = _fault(result, question)
+        verified: list[Verified] = []
+        for one in solutions:
             group = []
             for index in range(config.group_size):
                 response = next(responses)
                 outcome: Judgement | Fault
-                if fault is not None:
-                    outcome = fault
+                if one.fault is not None:
+                    outcome = one.fault
                 else:
-                    said = read(response.text, len(question.steps), config.parsing)
-                    known.append(Verified(truth is True, said))
-                    outcome = self._judged(known[-1])
-                request = Request(draw, index, turn=_LEARN)
+                    said = read(response.text, len(one.question.steps), config.parsing)
+                    verified.append(Verified(one.truth is True, said))
+                    outcome = self._judged(verified[-1])
+                request = Request(one.draw, index, turn=_LEARN)
                 group.append(Rollout(request, response, Result("", outcome), policy_step))
             groups.append(tuple(group))
-        return self._finished(groups, known, solved - before, self._clock() - solved)
+        return self._finished(groups, verified, solved - before, self._clock() - solved)
 
-    def _solved(self, draws: Sequence[Draw]) -> tuple[list[Response], list[Result]]:
+    def _solved(self, draws: Sequence[Draw]) -> list[Solved]:
         requests = [Request(draw, 0, turn=_SOLVE) for draw in draws]
-        solved = held(self._generator, requests, self._open_round())
-        refuse_given_up(one.result for one in solved)
-        return [one.response for one in solved], [one.result for one in solved]
+        rollouts = held(self._generator, requests, self._open_round())
+        refuse_given_up(one.result for one in rollouts)
+        solved = []
+        for draw, one in zip(draws, rollouts, strict=True):
+            question = self._asker.question(draw.problem.question, one.response.text)
+            truth = _is_right(one.result)
+            about = _about(draw, one.response, question, truth)
+            solved.append(Solved(about, question, truth, _fault(one.result, question)))
+        return solved
 
     def _judged(self, verified: Verified) -> Judgement:
         gamma = self._config.format_weight
