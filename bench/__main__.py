@@ -52,6 +52,7 @@ BENCHES = {
     "overlap": "overlap",
     "viewer": "viewer",
     "audit-detection": "audit_detection",
+    "audit-suites": "audit_suites",
     "appeal": "appeal",
     "reliability": "reliability",
     "canary": "canary",

@@ -14,6 +14,7 @@ import argparse
 import importlib.util
 import json
 import multiprocessing
+import random
 import signal
 import time
 import tomllib
@@ -132,6 +133,7 @@ def share(hits: int, of: int) -> str:
     return f"{hits} of {of}: {hits / of:.2f} [{low:.2f}, {high:.2f}]"
 
 
+_Entries = list[Mapping[str, Any]]
 _Found = list[tuple[Mapping[str, Any], dict[str, Any]]]
 
 
@@ -197,11 +199,23 @@ def by_depth(found: _Found) -> None:
                 print(f"| {own} | {depth} | {share(sum(of), len(of))} |")
 
 
+def drawn(entries: _Entries, count: int) -> _Entries:
+    """So many graders of each set, the same in every run; 0: all of them."""
+    if not count:
+        return entries
+    kept: _Entries = []
+    for own in SETS:
+        of = [entry for entry in entries if entry.get("set", SETS[0]) == own]
+        kept += random.Random(own).sample(of, min(count, len(of)))
+    return kept
+
+
 def run(options: Sequence[str]) -> None:
     """Audits all graders; prints what was found by depth, what was missed, and who was accused."""
     parser = argparse.ArgumentParser(prog="python -m bench audit-detection", description=__doc__)
     parser.add_argument("--only", default="", help="graders whose function holds this text")
     parser.add_argument("--set", choices=SETS, help="of one author alone")
+    parser.add_argument("--sample", type=int, default=0, help="so many of each set, drawn; 0: all")
     parser.add_argument("--missed", action="store_true", help="say of what was missed what it is")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one grader")
     parser.add_argument("--jobs", type=int, default=1, help="graders at once; seconds suffer")
@@ -219,6 +233,7 @@ def run(options: Sequence[str]) -> None:
         entry for entry in manifest["grader"]
         if chosen.only in entry["function"] and chosen.set in (None, entry.get("set", SETS[0]))
     ]  # fmt: skip
+    entries = drawn(entries, chosen.sample)
     files = [manifest["rows"][entry["rows"]]["file"] for entry in entries]
     with ThreadPoolExecutor(chosen.jobs) as threads:
         results = threads.map(partial(_asked, chosen=chosen), entries, files)

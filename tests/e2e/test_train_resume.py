@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.clients import EmbeddedServices
 from assay.kit.errors import ConfigError
 
 Train = Callable[..., list[dict[str, Any]]]
@@ -130,6 +131,65 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
     found = kept_rollouts(stopped)
     assert found == kept_rollouts(tmp_path / "whole")
     assert {row["step"] for row in found if row["phase"] == "train"} == {1, 2, 3, 4}
+
+
+ERRING = '''
+import zlib
+
+def erring(response, reference):
+    """Wrong about a fifth of the pairs of response and reference."""
+    text = response.strip()
+    return float((text == reference) == (zlib.crc32(f"{text}|{reference}".encode()) % 5 > 0))
+'''
+APPEALED = """
+[[profile]]
+name = "erring-appeal"
+description = "A verifier that errs; half of its verdicts are asked about anew."
+[[profile.component]]
+name = "answer"
+verifier = "erring"
+appeal = { verifier = "exact", share = 0.5 }
+"""
+
+
+@pytest.fixture
+def appealed(tmp_path: Path) -> Iterator[str]:
+    """The address of a server whose verifier errs, and is appealed under a key that stays."""
+    for name, text in (("rewards.py", ERRING), ("p.toml", APPEALED), ("key", "a key that stays")):
+        (tmp_path / name).write_text(text)
+    flags = ["--verifier", f"{tmp_path / 'rewards.py'}:erring", "--profiles"]
+    flags += [str(tmp_path / "p.toml"), "--appeal-key-file", str(tmp_path / "key")]
+    with EmbeddedServices(arguments={"reward": flags}) as server:
+        yield server.address
+
+
+def test_rates_by_appeals_go_on_where_the_run_was_stopped(
+    tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, appealed: str
+) -> None:
+    """The estimate of each later step is the uninterrupted run's, and so are the weights."""
+    noise = {"correction": "backward", "rates": "appeals", "appeals": True, "least": 20}
+    config = tiny_config(
+        reward={"target": appealed, "verifier": "erring-appeal"},
+        method={"noise": {**noise, "window": 150}, "advantage": {"scale": "none"}},
+        run={"steps": 4, "checkpoint_every": 1, "keep_checkpoints": 4},
+    )
+    whole = train(config, "whole", transport=None)
+    assert [row["noise_appeals"] > 20 for row in whole] == [True] * 4
+    assert whole[3]["noise_appealed_fp"] > 0
+    assert whole[3]["noise_false_positive"] > 0
+    names = [name for name in whole[0] if name.startswith("noise_")]
+    assert len(names) == 10
+
+    stopped_copy(tmp_path / "whole", tmp_path / "stopped", update=2)
+    resumed = train(config, "stopped", transport=None)
+    assert [[row[name] for name in names] for row in resumed] == [
+        [row[name] for name in names] for row in whole
+    ]
+    assert curve(resumed) == curve(whole)
+    weights = "model/model.safetensors"
+    assert (tmp_path / "stopped" / weights).read_bytes() == (
+        tmp_path / "whole" / weights
+    ).read_bytes()
 
 
 def kept_rollouts(folder: Path) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from dataclasses import replace
 from typing import Any
@@ -22,11 +23,11 @@ from assay.trainer.algos.noise import (
     weighted_rate,
 )
 from assay.trainer.core.build import scorer
-from assay.trainer.core.hooks import hooks_of
+from assay.trainer.core.hooks import hooks_of, load_states, states_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.noise.method import Rates
+from assay.trainer.methods.noise.method import Noise, Rates
 from assay.trainer.methods.noise.settings import NoiseConfig
 from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.config import Config, MethodSettings
@@ -218,6 +219,55 @@ def test_rates_by_appeals_are_found_and_used() -> None:
     assert 0.25 < negative.low <= 0.3 <= negative.high
     assert found.of(verdict(True), "any") == (positive.value, negative.value)
     assert math.isfinite(found.corrected(verdict(True), "any"))
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from([None, True, False]), st.floats(0.05, 1)),
+             min_size=4, max_size=40),
+    st.data(),
+    st.integers(4, 30),
+)  # fmt: skip
+def test_what_appeals_said_goes_through_a_checkpoint(
+    seen: list[tuple[bool, bool | None, float]], data: st.DataObject, window: int
+) -> None:
+    """Wherever it is cut, the estimates go on as if it had not been; a checkpoint that has nothing
+    of the method begins anew, and a shorter window keeps the latest."""
+    chosen = {"correction": "forward", "appeals": True, "rates": "appeals", "least": 3}
+    rows = [
+        (float(first), -1.0 if second is None else float(second), 0.0 if second is None else 1 / p)
+        for first, second, p in [(False, True, 1.0), *seen]
+    ]
+    cut = data.draw(st.integers(1, len(rows)))
+    (whole,) = hooks_of(config(**chosen, window=window))
+    (later,), (anew,) = hooks_of(whole.config), hooks_of(whole.config)
+    (short,) = hooks_of(config(**chosen, window=3))
+    assert isinstance(whole, Noise)
+    assert isinstance(later, Noise)
+    assert isinstance(anew, Noise)
+    assert isinstance(short, Noise)
+
+    def learn(hook: Noise, some: list[tuple[float, float, float]]) -> bool:
+        try:
+            hook.rates.learn(torch.tensor(some).double().reshape(-1, 3).numpy())
+        except TrainingStoppedError:
+            return False
+        return True
+
+    assume(learn(whole, rows[:cut]))
+    file = io.BytesIO()
+    torch.save(states_of([whole]), file)
+    file.seek(0)
+    states = torch.load(file, weights_only=True)
+    assert set(states) == {"noise"}
+    load_states([later], states)
+    load_states([anew], {})
+    load_states([short], states)
+    assert later.rates.numbers() == whole.rates.numbers()
+    assert anew.rates.count == 0
+    assert short.rates.count == sum(one[1] >= 0 for one in rows[:cut][-min(3, window) :])
+    assert learn(later, rows[cut:]) == learn(whole, rows[cut:])
+    assert later.rates.numbers() == whole.rates.numbers()
+    assert later.rates.of(verdict(True), "") == whole.rates.of(verdict(True), "")
 
 
 def test_few_appeals_correct_nothing_and_those_of_refused_ones_alone_give_no_false_positives() -> (

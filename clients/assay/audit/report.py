@@ -101,7 +101,12 @@ class AuditReport:
 
 def make_report(found: Findings, target: str, digest: str) -> AuditReport:
     """Counts what an audit found."""
-    classes = tuple(_rates(found, kind, engine) for engine, kind in found.classes.values())
+    asked: dict[str, list[Judged]] = defaultdict(list)
+    for one in found.judged:
+        asked[one.probe.kind].append(one)
+    classes = tuple(
+        _rates(found, kind, engine, asked[kind.name]) for engine, kind in found.classes.values()
+    )
     holes = [one for one in found.judged if _severity(found, one) == "hole"]
     rights = [one for one in found.judged if one.probe.wants == "accept"]
     faults = Counter(one.said.fault for one in found.judged if one.said.reward is None)
@@ -114,8 +119,7 @@ def _severity(found: Findings, one: Judged) -> str:
     return found.classes[one.probe.kind][1].severity
 
 
-def _rates(found: Findings, kind: ProbeClass, engine: str) -> ClassRates:
-    asked = found.of(kind.name)
+def _rates(found: Findings, kind: ProbeClass, engine: str, asked: Sequence[Judged]) -> ClassRates:
     unwanted = [one for one in asked if _is_unwanted(found, one)]
     faults = sum(one.said.reward is None for one in asked)
     rate = _share(found, asked)

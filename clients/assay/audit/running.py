@@ -172,13 +172,13 @@ class ProbeAsker:
 
     def _chunk(self, chunk: Sequence[Probe]) -> list[Ruling]:
         keys = [probe.key for probe in chunk]
-        new = [probe for probe, key in zip(chunk, keys, strict=True) if key not in self._known]
-        asked = dict(zip((probe.key for probe in new), self._ask(new) if new else (), strict=True))
-        for probe in new:
-            said = asked[probe.key]
-            if probe.key not in self._known:
-                self._known[probe.key] = said
-                self._keep(probe, said)
+        new = [one for one in zip(chunk, keys, strict=True) if one[1] not in self._known]
+        said = self._ask([probe for probe, _ in new]) if new else ()
+        asked = {key: ruling for (_, key), ruling in zip(new, said, strict=True)}
+        for probe, key in new:
+            if key not in self._known:
+                self._known[key] = asked[key]
+                self._keep(probe, asked[key])
         return [self._known[key] for key in keys]
 
 

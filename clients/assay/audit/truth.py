@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from assay.audit import expressions, shapes
@@ -238,6 +239,7 @@ class ReadNumber:
     places: int | None
 
 
+@lru_cache(4096)
 def read_number(text: str) -> ReadNumber | None:
     """The number that a text is, with a unit or none behind it; None where it is something else."""
     text = text.strip().replace("\u2212", "-").rstrip(".")
@@ -306,8 +308,10 @@ def loose_words(text: str) -> list[str]:
     More texts share one than under SQuAD's rule (`assay.environments.shipped.answers.words_of`),
     which deletes signs and judges answers; here a word in common says only: not certainly wrong.
     """
-    plain = unicodedata.normalize("NFKD", text).casefold()
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    plain = text.casefold()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKD", text).casefold()
+        plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return [word for word in _WORD.findall(plain) if word not in _ARTICLES]
 
 
@@ -458,12 +462,13 @@ def _mentions_number(plain: str, words: set[str], value: Fraction) -> bool:
         return True
     if value == 0 and words & _NOTHING:
         return True
+    size = abs(value)
+    sizes = (size, size / 100, size * 100)
     for found in _FRACTION.finditer(plain.replace("\u2212", "-")):
-        parts = [int(found[name]) for name in "abcd" if found[name]]
-        if any(abs(part) == abs(value) for part in parts):
+        if any(abs(int(found[name])) == size for name in "abcd" if found[name]):
             return True
         number, _ = _value(found)
-        if number is not None and abs(value) in (abs(number), abs(number) * 100, abs(number) / 100):
+        if number is not None and abs(number) in sizes:
             return True
     return False
 

@@ -60,12 +60,14 @@ class Hooks:
     """The hooks of an active method; by default each does nothing.
 
     Attributes:
+        name: of the method; its state in a checkpoint goes by it.
         config: of the run.
         changes_rewards: whether what trains differs from what was judged.
         seen: numbers of the latest batch by the names of records.metric_table; the trainer takes
             them out.
     """
 
+    name = ""
     changes_rewards = False
 
     def __init__(self, config: Config) -> None:
@@ -202,6 +204,16 @@ class Hooks:
 
     # -- the loop ---------------------------------------------------------------------------------
 
+    def state_dict(self) -> dict[str, Any]:
+        """What the steps so far left with the method: tensors and plain values for a checkpoint.
+
+        It is the same in all processes, and the first one's is kept. Empty for nothing.
+        """
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a `state_dict`."""
+
     def close(self) -> None:
         """Frees what the method holds, at the end of a run, however it ended."""
 
@@ -213,7 +225,25 @@ class Hooks:
 
 def hooks_of(config: Config) -> tuple[Hooks, ...]:
     """Hooks of active methods, by rank."""
-    return tuple(resolved(method.hooks)(config) for method in methods_on(config) if method.hooks)
+    found = []
+    for method in methods_on(config):
+        if method.hooks:
+            hook: Hooks = resolved(method.hooks)(config)
+            hook.name = method.name
+            found.append(hook)
+    return tuple(found)
+
+
+def states_of(hooks: Sequence[Hooks]) -> dict[str, dict[str, Any]]:
+    """The states of methods that have one, by the methods' names."""
+    return {hook.name: state for hook in hooks if (state := hook.state_dict())}
+
+
+def load_states(hooks: Sequence[Hooks], states: Mapping[str, Mapping[str, Any]]) -> None:
+    """Gives methods their states back; those that a checkpoint has nothing of begin anew."""
+    for hook in hooks:
+        if hook.name in states:
+            hook.load_state_dict(states[hook.name])
 
 
 def measured(hooks: Sequence[Hooks], collected: Collected) -> None:

@@ -40,7 +40,7 @@ from assay.trainer.algos import packing
 from assay.trainer.core import batch as batches
 from assay.trainer.core import minibatches, objective
 from assay.trainer.core.batch import Across, Batch, Scored, scored_slots
-from assay.trainer.core.hooks import Hooks, measured
+from assay.trainer.core.hooks import Hooks, load_states, measured, states_of
 from assay.trainer.core.publishing import Published
 from assay.trainer.core.reference import Reference
 from assay.trainer.core.timing import Timing, flops_of
@@ -574,12 +574,12 @@ class PolicyTrainer(Published, GRPOTrainer):
     # -- checkpoints ------------------------------------------------------------------------------
 
     def save_beside(self, folder: Path) -> None:
-        """The critic, and where the rollouts are."""
+        """The critic, where the rollouts are, and what methods have learned."""
         if self.critic is not None:
             self.critic.save(folder / CRITIC)
-        state = {"source": self.source.state_dict(), "judged": self.judged}
+        held = {"source": self.source.state_dict(), "methods": states_of(self.hooks)}
         if self.accelerator.is_main_process:
-            torch.save(state, folder / ROLLOUT_STATE)
+            torch.save(held | {"judged": self.judged}, folder / ROLLOUT_STATE)
 
     def save_between_steps(self) -> None:
         """Saves the completed steps after an undone one."""
@@ -592,9 +592,9 @@ class PolicyTrainer(Published, GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        folder = Path(checkpoint)
-        state = torch.load(folder / ROLLOUT_STATE, weights_only=True)
+        state = torch.load(Path(checkpoint) / ROLLOUT_STATE, weights_only=True)
         self.source.load_state_dict(state["source"])
         self.judged = state["judged"]
+        load_states(self.hooks, state.get("methods", {}))
         if self.critic is not None:
-            self.critic.load(folder / CRITIC)
+            self.critic.load(Path(checkpoint) / CRITIC)

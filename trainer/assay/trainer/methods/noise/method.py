@@ -5,8 +5,9 @@ all. Where it was appealed, the first opinion is, and what the second changes co
 chance of being asked. A fault has no reward to correct. Dynamic sampling, filters and accuracy go
 by the verdict, as without the correction.
 
-Rates by appeals are of the steps before, over all processes, so that no reward corrects itself. A
-run that is taken up again estimates them anew.
+Rates by appeals are of the steps before, over all processes, so that no reward corrects itself.
+They are in the checkpoint with the appeals that they are made of: a run that is taken up again goes
+on with them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from assay.clients import Judgement
 from assay.kit.errors import ConfigError
@@ -39,13 +41,17 @@ from assay.trainer.settings.config import Config
 
 
 class Noise(RunHooks):
-    """Corrects rewards for the verifier's errors (arXiv 2510.00915)."""
+    """Corrects rewards for the verifier's errors (arXiv 2510.00915).
+
+    Attributes:
+        rates: those that it corrects by.
+    """
 
     changes_rewards = True
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
-        self._rates = Rates(config.method.noise)
+        self.rates = Rates(config.method.noise)
         self._ranks: Ranks | None = None
 
     def prepare(
@@ -58,13 +64,13 @@ class Noise(RunHooks):
         """
         del stream, resumed
         self._ranks = AccelerateRanks(trainer.accelerator)
-        if self._rates.source == "verifier":
+        if self.rates.source == "verifier":
             tasks = {problem.task for problem in session.problems.train}
-            self._rates.by_task = rates_by_task(
+            self.rates.by_task = rates_by_task(
                 [] if session.judge.verifier is None else session.judge.verifier.reliability,
                 tasks,
                 session.config.reward.verifier,
-                forward=self._rates.forward,
+                forward=self.rates.forward,
             )
         return True
 
@@ -81,12 +87,12 @@ class Noise(RunHooks):
         found = judged_of(item.rollout) if isinstance(item.rollout, Rollout) else None
         if item.reward is None or found is None:
             return item
-        return replace(item, reward=self._rates.corrected(*found))
+        return replace(item, reward=self.rates.corrected(*found))
 
     def measured(self, collected: Collected) -> Mapping[str, float]:
         """See Hooks; learns of the step's appeals, those of groups that do not train included."""
         judged = [found for one in collected.held if (found := judged_of(one)) is not None]
-        own = np.array([self._rates.row(*one) for one in judged], np.float64).reshape(-1, 6)
+        own = np.array([self.rates.row(*one) for one in judged], np.float64).reshape(-1, 6)
         rows = own if self._ranks is None else self._ranks.gather(own)
         numbers: dict[str, float] = {}
         if len(rows):
@@ -95,10 +101,18 @@ class Noise(RunHooks):
         if len(known):
             numbers["noise_false_positive"] = float(known[:, 4].mean())
             numbers["noise_false_negative"] = float(known[:, 5].mean())
-        if self._rates.appeals:
-            self._rates.learn(rows[:, :3])
-            numbers |= self._rates.numbers()
+        if self.rates.appeals:
+            self.rates.learn(rows[:, :3])
+            numbers |= self.rates.numbers()
         return numbers
+
+    def state_dict(self) -> dict[str, Any]:
+        """See Hooks: what appeals have said."""
+        return self.rates.state_dict() if self.rates.appeals else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See Hooks."""
+        self.rates.load_state_dict(state)
 
 
 class Rates:
@@ -181,6 +195,19 @@ class Rates:
         rates = (0.0 if positive is None else positive.value, negative.value)
         self.by_task = {"": rates} if sum(rates) < 1 else {}
 
+    def state_dict(self) -> dict[str, Any]:
+        """The judgements within the window, (N, 3) of float64, and the rates by them."""
+        appealed = torch.tensor(list(self._appealed), dtype=torch.float64).reshape(-1, 3)
+        found = self.by_task if self.source == "appeals" else {}
+        return {"appealed": appealed, "by_task": dict(found)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a `state_dict`; of a longer window the latest judgements are kept."""
+        self._appealed.clear()
+        self._appealed.extend(map(tuple, state["appealed"].tolist()))
+        if self.source == "appeals":
+            self.by_task = dict(state["by_task"])
+
     @property
     def count(self) -> int:
         """Appeals within the window."""
@@ -215,12 +242,11 @@ def _rate(seen: Sequence[tuple[bool, float]]) -> ErrorRate | None:
 
 
 def seen_of(judgement: Judgement) -> tuple[float, float, float]:
-    """The first verdict, the second, -1 without an appeal, and one over the appeal's chance."""
+    """The first reward, 0 or 1, the second, -1 without an appeal, and one over its chance."""
     appeal = judgement.appeal
     if appeal is None or appeal.second is None:
-        return float(judgement.verdict == "correct"), -1.0, 0.0
-    said = (appeal.first.verdict == "correct", appeal.second.verdict == "correct")
-    return float(said[0]), float(said[1]), 1 / appeal.probability
+        return judgement.reward, -1.0, 0.0
+    return appeal.first.reward, appeal.second.reward, 1 / appeal.probability
 
 
 def judged_of(rollout: Rollout) -> tuple[Judgement, str] | None:
