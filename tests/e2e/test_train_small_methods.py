@@ -84,6 +84,37 @@ def test_in_a_run_a_row_s_steps_earn_what_it_earned(
         assert len(trainer.source.state_dict()["progress"]["earned"]) > 0
 
 
+CONSERVATIVE = {"advantage": {"estimator": "gae"}, "critic": {"conservative": 1.0}}
+
+
+def test_tokens_earn_what_they_lost_against_the_likeliest_ones_and_the_policy_stands_still(
+    tiny_config: Callable[..., Any], train: Train, tmp_path: Path
+) -> None:
+    """B-Coder's value head, on responses as they are drawn; before it in value pre-training."""
+    pretrained = {**CONSERVATIVE["critic"], "pretrain_steps": 1}
+    method = {**CONSERVATIVE, "critic": pretrained}
+    config = of(tiny_config, method=method, optim={"learning_rate": 0.0})
+    rows = train(config)
+    assert all(math.isfinite(row["value_loss"]) and row["greedy_gap"] > 0 for row in rows)
+    assert [row["learning_rate"] for row in rows] == [0.0, 0.0]
+    with built_trainer(config, tmp_path / "once", ExactTransport()) as trainer:
+        batch = trainer.padded(trainer.source.collect(0))
+        found = token_rewards(batch, config.method.loss, trainer.hooks, with_kl=False)
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+        mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        with torch.no_grad():
+            logps = trainer.model(
+                input_ids=ids, attention_mask=mask, position_ids=positions
+            ).logits.log_softmax(dim=-1)
+        before = logps[:, batch["prompt_ids"].shape[1] - 1 : -1]
+        own = before.gather(-1, batch["completion_ids"].unsqueeze(-1)).squeeze(-1)
+        gaps = torch.where(batch["own"], before.amax(dim=-1) - own, 0.0)
+        torch.testing.assert_close(
+            found.sum(dim=1), batch["rewards"] + gaps.sum(dim=1), rtol=1e-3, atol=1e-4
+        )
+
+
 @pytest.fixture
 def demonstrations(tmp_path: Path) -> dict[str, Any]:
     """Right answers to all sums, as SASR's table; nothing of it is held out."""
@@ -166,6 +197,7 @@ def test_a_mixed_run_goes_on_where_it_stopped(
             {**PROGRESS, "turns": {"mode": "verify"}},
             "progress-attribution .* needs one reward for a whole response",
         ),
+        (CONSERVATIVE, "method.critic.conservative = 1 needs optim.learning_rate = 0"),
         ({"token_budget": {"tokens": 3}}, "must hold one whole response"),
         (
             {"token_budget": {"tokens": 64}, "recomposition": {"groups": 8}},

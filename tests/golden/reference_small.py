@@ -115,6 +115,33 @@ def progress_estimates(
     return [sum(w * x for w, x in zip(weights, [*h, 1.0], strict=True)) for h in asked]
 
 
+def step_class_loss(logits: list[Vector], labels: Vector, weights: Vector) -> float:
+    """Stop Regressing (arXiv 2403.03950) for a process reward model: two-hot classes of scores."""
+    total = 0.0
+    for row, label, weight in zip(logits, labels, weights, strict=True):
+        place = (label + 1) / 2 * (len(row) - 1)
+        below = min(int(place), len(row) - 2)
+        share = place - below
+        log_sum = math.log(sum(math.exp(value) for value in row))
+        told = (1 - share) * row[below] + share * row[below + 1]
+        total += weight * (log_sum - told)
+    return total / sum(weights)
+
+
+def conservative_targets(
+    steps: list[tuple[Vector, int, float]], reward: float, alpha: float, gamma: float, lam: float
+) -> Vector:
+    """B-Coder (arXiv 2310.03173), equations 7 and 12, backwards; lam = 0 is one step ahead."""
+    found, ahead, after = [], 0.0, 0.0
+    for logits, token, value in reversed(steps):
+        gap = alpha * (max(logits) - logits[token])
+        earned = gap + (0.0 if found else reward)
+        after = earned + gamma * ((1 - lam) * ahead + lam * after)
+        ahead = value
+        found.append(after)
+    return found[::-1]
+
+
 def supervision_chance(
     norm: float, warmup_norm: float, gamma: float, kl: float, brake: float
 ) -> float:

@@ -14,21 +14,24 @@ import torch
 from assay.clients import Fault, Result
 from assay.trainer.algos.dense import contributions as contributions_kernel
 from assay.trainer.algos.mixtures import MixtureScore, fit_mixture
-from assay.trainer.core.batch import Scored, group_advantages
+from assay.trainer.algos.value_losses import greedy_gaps
+from assay.trainer.core.batch import Scored, critic_advantages, group_advantages
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
+from assay.trainer.methods.critic.conservative import GAPS, Conservative
 from assay.trainer.methods.offline.mixing import MixedSource
 from assay.trainer.methods.offline.settings import OfflineConfig
 from assay.trainer.methods.progress.method import ProgressEstimate
 from assay.trainer.methods.shaping.settings import ShapingConfig
 from assay.trainer.methods.shaping.shape import progress_of, shape
 from assay.trainer.methods.token_budget.budget import TokenBudget
+from assay.trainer.recipes.reward_model.objectives import step_class_loss as step_class_loss_kernel
 from assay.trainer.rollouts.types import Collected, Rollout
 from assay.trainer.selection.declared import RecapConfig
 from assay.trainer.selection.domains import Recap
 from assay.trainer.selection.types import Seen
 from assay.trainer.settings.config import Config, MethodSettings
-from assay.trainer.settings.objective import AdvantageConfig
+from assay.trainer.settings.objective import AdvantageConfig, CriticConfig
 from golden.batches import Vector, batch_of, judged, plain_rows, response, row, tensor
 from golden.registry import golden
 
@@ -118,6 +121,30 @@ def progress_estimates(
     rows_N = torch.tensor([n for n, row in enumerate(states) for _ in row])
     estimator.learn(every, rows_N, tensor(rewards), torch.ones(len(rewards), dtype=torch.bool))
     return estimator.of(tensor(asked))
+
+
+@golden(step_class_loss_kernel)
+def step_class_loss(logits: Sequence[Vector], labels: Vector, weights: Vector) -> Any:
+    return step_class_loss_kernel(tensor(logits), tensor(labels), tensor(weights), "two-hot")
+
+
+@golden(greedy_gaps, Conservative.earned, critic_advantages)
+def conservative_targets(
+    steps: Sequence[tuple[Vector, int, float]],
+    reward: float,
+    alpha: float,
+    gamma: float,
+    lam: float,
+) -> Any:
+    logits, tokens, values = zip(*steps, strict=True)
+    method = MethodSettings(
+        advantage=AdvantageConfig(estimator="gae", gamma=gamma),
+        critic=CriticConfig(conservative=alpha, lam=lam),
+    )
+    gaps_BT = greedy_gaps(tensor([logits]), torch.tensor([tokens]), temperature=alpha)
+    own = {"rewards": tensor([reward]), "values": row(values), GAPS: gaps_BT}
+    batch = batch_of(plain_rows(1, len(tokens)), **own)
+    return critic_advantages(batch, method, [Conservative(Config(method=method))])[1][0]
 
 
 class _Drawn:

@@ -173,7 +173,8 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
             found, _ = trainers.pair_verdicts(model, batch)
             return rows, torch.sigmoid(found).mean(-1).tolist()
         if kind == "prm":
-            found = trainers.step_margins(model, trainers.StepCollator(pad)(examples.items))
+            batch = trainers.StepCollator(pad)(examples.items)
+            found = trainers.step_margins(trainers.step_outputs(model, batch))
             return rows, torch.sigmoid(found).tolist()
         ids, mask = trainers.pad_ids([e["chosen_ids"] for e in examples.items], pad, left=False)
         return rows, model(ids, attention_mask=mask).logits.squeeze(-1).tolist()
@@ -254,8 +255,12 @@ def test_a_batch_in_parts_is_the_same_step(data: Path, tmp_path: Path, kind: str
     assert losses(2) == pytest.approx(losses(8), abs=2e-4)
 
 
-@pytest.mark.parametrize("loss", ["mse", "regression"])
-def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str) -> None:
+@pytest.mark.parametrize(
+    ("loss", "outputs"), [("mse", 2), ("regression", 1), ("hl-gauss", 51), ("two-hot", 51)]
+)
+def test_neutral_lines_of_code_are_drawn_to_the_middle(
+    tmp_path: Path, loss: str, outputs: int
+) -> None:
     """Comments are neither right nor wrong: what a policy gains by writing them is nothing."""
     import torch
     from transformers import AutoModelForTokenClassification, AutoTokenizer
@@ -273,26 +278,33 @@ def test_neutral_lines_of_code_are_drawn_to_the_middle(tmp_path: Path, loss: str
         rows.append({"prompt": f"Count, {number}", "code": code, "labels": labels})
     path = tmp_path / "steps.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    config = settings(tmp_path, "prm", method={"loss": loss}, run={"steps": 40})
+    steps = 100 if outputs > 2 else 40  # 51 classes begin alike, and take longer to part
+    config = settings(tmp_path, "prm", method={"loss": loss}, run={"steps": steps})
     assert train(config, tmp_path / "run") is not None
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
     model = AutoModelForTokenClassification.from_pretrained(tmp_path / "run" / "model").eval()
     examples = encode_steps(load_rows(config).eval, open_renderer(), tokenizer, config)
     with torch.inference_mode():
         batch = trainers.StepCollator(tokenizer.pad_token_id)(examples.items)
-        margins = trainers.step_margins(model, batch)
-    chances = (margins + 1) / 2 if loss == "regression" else torch.sigmoid(margins)
+        margins = trainers.step_margins(trainers.step_outputs(model, batch))
+    chances = torch.sigmoid(margins) if loss == "mse" else (margins + 1) / 2
     means = {label: chances[batch["labels"] == label].mean().item() for label in (1, 0, -1)}
     assert means[1] > 0.85
     assert means[-1] < 0.15
     assert 0.35 < means[0] < 0.65
-    assert model.config.num_labels == (1 if loss == "regression" else 2)
-    assert getattr(model.config, "assay_step_output", "") == ("score" * (loss == "regression"))
+    assert model.config.num_labels == outputs
+    assert getattr(model.config, "assay_step_output", "") == ("score" * (loss != "mse"))
 
 
-def test_regression_is_for_step_heads(data: Path) -> None:
-    with pytest.raises(ConfigError, match='"regression" is read only where'):
-        settings(data, "pairwise", method={"loss": "regression"})
+@pytest.mark.parametrize("loss", ["regression", "hl-gauss"])
+def test_losses_of_scores_are_for_step_heads(data: Path, loss: str) -> None:
+    with pytest.raises(ConfigError, match=f'"{loss}" is read only where'):
+        settings(data, "pairwise", method={"loss": loss})
+
+
+def test_bins_are_read_by_losses_of_classes_alone(data: Path) -> None:
+    with pytest.raises(ConfigError, match=r"method\.bins"):
+        settings(data, "prm", method={"loss": "regression", "bins": 11})
 
 
 def test_an_interrupted_run_is_taken_up_again(data: Path, tmp_path: Path) -> None:

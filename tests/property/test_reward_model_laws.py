@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.clients.rows.preferences import PairRow, Said
+from assay.genrm.engines.steps import chance
 from assay.kit.runs.bootstrap import bootstrap
 from assay.trainer.recipes.reward_model.data import split
-from assay.trainer.recipes.reward_model.objectives import balanced_weights, pairwise_loss, step_loss
+from assay.trainer.recipes.reward_model.objectives import (
+    balanced_weights,
+    pairwise_loss,
+    score_bins,
+    step_class_loss,
+    step_loss,
+)
+from assay.trainer.recipes.reward_model.trainers import step_margins
 
 margins = st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), min_size=1, max_size=8).map(
     lambda rows: torch.tensor(rows, dtype=torch.float64)
@@ -89,6 +97,56 @@ def test_the_least_loss_is_where_the_label_says(kind: str, label: float) -> None
         for m in found
     ]
     assert found[losses.index(min(losses))].item() == 8 * label
+
+
+logits = st.integers(3, 9).flatmap(
+    lambda count: st.lists(
+        st.lists(st.floats(-30, 30), min_size=count, max_size=count), min_size=1, max_size=5
+    )
+)
+
+
+@given(logits, st.sampled_from(["hl-gauss", "two-hot"]), st.data())
+def test_steps_without_weight_do_not_move_the_loss_of_classes(
+    rows: list[list[float]], kind: str, data: st.DataObject
+) -> None:
+    found = torch.tensor([*rows, *rows], dtype=torch.float64)
+    given_labels = torch.tensor(
+        data.draw(
+            st.lists(st.sampled_from([1.0, 0.0, -1.0]), min_size=len(found), max_size=len(found))
+        )
+    ).double()
+    weights = torch.tensor([1.0] * len(rows) + [0.0] * len(rows)).double()
+    whole_loss = step_class_loss(found, given_labels, weights, kind)  # type: ignore[arg-type]
+    half = slice(len(rows))
+    part = step_class_loss(found[half], given_labels[half], weights[half], kind)  # type: ignore[arg-type]
+    assert whole_loss.item() == pytest.approx(part.item())
+
+
+@pytest.mark.parametrize("kind", ["hl-gauss", "two-hot"])
+@pytest.mark.parametrize("label", [1.0, 0.0, -1.0])
+def test_where_the_loss_of_classes_is_least_the_score_is_the_label(kind: str, label: float) -> None:
+    """Neutral steps in the very middle; at the ends hl-gauss is drawn in by a bin at most."""
+    found = torch.zeros(1, 21, dtype=torch.float64, requires_grad=True)
+    for _ in range(4000):
+        loss = step_class_loss(found, torch.tensor([label]).double(), torch.ones(1).double(), kind)  # type: ignore[arg-type]
+        (slope,) = torch.autograd.grad(loss, found)
+        with torch.no_grad():
+            found -= 4 * slope
+    score = step_margins(found).item()
+    width = 0.0 if kind == "two-hot" or not label else score_bins(21).width
+    assert abs(score - label) <= width + 2e-3
+
+
+@given(logits, st.integers(0, 2))
+def test_what_is_served_of_classes_is_what_the_trainer_reads(
+    rows: list[list[float]], fewer: int
+) -> None:
+    """One output or many, genrm's chance is (score + 1) / 2."""
+    rows = [row[:1] if not fewer else row for row in rows]
+    margins = step_margins(torch.tensor(rows, dtype=torch.float64))
+    for row, margin in zip(rows, margins.tolist(), strict=True):
+        assert chance(row, 1, scores=True) == pytest.approx(min(1, max(0, (margin + 1) / 2)))
 
 
 def test_mse_is_the_papers() -> None:

@@ -32,6 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_model(root / "steps", "step", hidden=32, seed=2)
     make_model(root / "step", "step", hidden=32, seed=3, labels=1)
     make_model(root / "other", "causal", hidden=32, seed=4)
+    make_model(root / "classes", "step", hidden=32, seed=5, labels=11)
+    shape = json.loads((root / "classes" / "config.json").read_text())
+    shape["assay_step_output"] = "score"
+    (root / "classes" / "config.json").write_text(json.dumps(shape))
     return root
 
 
@@ -184,6 +188,32 @@ def test_classes_of_returns_take_the_backbone_and_say_so(
     assert model.score.out_features == 11
     assert not model.score.weight.any()
     assert "head starts from zeros" in said[-1]
+
+
+def test_classes_of_scores_start_a_critic_of_as_many_classes(
+    folder: Path, policy: LoadedPolicy
+) -> None:
+    """What a PRM of classes says behind a line is the critic's value there (arXiv 2403.03950)."""
+    settings = {"loss": "hl-gauss", "bins": 11}
+    model, said = load(folder / "classes", policy, **settings)
+    assert model.score.weight.any()
+    assert not any("zeros" in line for line in said)
+    scores = Worker(folder / "classes", "step", step_scores=True)
+    batch = support.batch_of(rows=1, prompt=4, length=9)
+    prompt = batch["prompt_ids"][0][batch["prompt_mask"][0].bool()].tolist()
+    ids = prompt + batch["completion_ids"][0][batch["completion_mask"][0].bool()].tolist()
+    (answer,) = scores.ask(
+        [{"kind": "rate-steps", "ids": ids, "positions": [len(prompt), len(prompt) + 1]}]
+    )
+    config = CriticConfig(init=str(folder / "classes"), **settings)  # type: ignore[arg-type]
+    values_BT = Critic(model, config, support.accelerator()).values(batch, support.passes(batch, 8))
+    served = 2 * torch.tensor(answer["probabilities"]) - 1
+    assert served.abs().max() > 0.01
+    torch.testing.assert_close(values_BT[0, 1:3], served, rtol=1e-4, atol=1e-5)
+    for other in ({"bins": 13}, {"value_max": 2.0}):  # other classes: the head begins anew
+        anew, said = load(folder / "classes", policy, **{**settings, **other})
+        assert not anew.score.weight.any()
+        assert "head starts from zeros" in said[-1]
 
 
 def test_a_causal_model_gives_its_backbone(folder: Path, policy: LoadedPolicy) -> None:

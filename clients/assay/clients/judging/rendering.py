@@ -7,7 +7,8 @@ through its entry point in `assay.judge_renderers`, and a trainer gets token ids
 A trainer writes these keys into the model's config.json, and the engines read them:
 
     assay_step_layout   "step-end": a step is read at its own last token
-    assay_step_output   "score": a step head's one output is a score from -1 to 1, no logit
+    assay_step_output   "score": a step head's one output is a score from -1 to 1, no logit; several
+                        are logits of classes, whose scores go evenly from -1 to 1
     assay_template      "name@version" of the prompt that a generative judge was trained on
 """
 

@@ -162,7 +162,7 @@ def step_layout(name: str, config: EngineConfig, hf_config: Any, tokenizer: Any)
 
 
 def gives_scores(hf_config: Any) -> bool:
-    """Whether a step head gives one score from -1 to 1 (config.json: `assay_step_output`)."""
+    """Whether a step head gives scores from -1 to 1 (config.json: `assay_step_output`)."""
     return getattr(hf_config, STEP_OUTPUT, "") == SCORE
 
 

@@ -5,7 +5,8 @@
     hl-gauss  cross-entropy to p_i = Phi((b_{i+1} - R) / s) - Phi((b_i - R) / s)
     two-hot   cross-entropy to the two bins next to R, weighed so that their mean is R
 
-HL-Gauss is of arXiv 2403.03950; the clipped loss is that of PPO's implementations.
+HL-Gauss is of arXiv 2403.03950; the clipped loss is that of PPO's implementations. What a token
+loses against the likeliest one is B-Coder's (arXiv 2310.03173).
 
 Differences:
 1. The bins of both histograms have their centres from `low` to `high` inclusive, so that the two
@@ -42,6 +43,19 @@ def clipped_value_losses(
     """
     near_BT = torch.maximum(torch.minimum(values_BT, old_values_BT + clip), old_values_BT - clip)
     return torch.maximum((values_BT - returns_BT).square(), (near_BT - returns_BT).square()) / 2
+
+
+def greedy_gaps(
+    logits_BTV: torch.Tensor, ids_BT: torch.Tensor, *, temperature: float
+) -> torch.Tensor:
+    """What each token loses against the likeliest one, (B, T), at least 0 (arXiv 2310.03173).
+
+    temperature * (max over the vocabulary of the logits - the token's): -A(s, a) of equation 7.
+    `ids_BT` are the tokens that stand behind what `logits_BTV` have seen.
+    """
+    logits_BTV = logits_BTV.float()
+    told_BT = logits_BTV.gather(-1, ids_BT.unsqueeze(-1)).squeeze(-1)
+    return temperature * (logits_BTV.amax(dim=-1) - told_BT)
 
 
 @dataclass(frozen=True, slots=True)

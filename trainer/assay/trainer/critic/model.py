@@ -11,10 +11,11 @@ Where the head comes from:
                                   2504.05118, start there). It was trained on whole dialogues, so
                                   its values of early tokens mean little before pre-training
     a process reward model        its own head; of two outputs, right less wrong, the log-odds that
-                                  a step is right
+                                  a step is right; of classes of scores as it is
     a saved critic                as it was
 
-With classes of returns, a reward model gives its backbone and the head is zeros.
+With classes of returns, a reward model gives its backbone and the head is zeros, unless it has as
+many classes of scores from -1 to 1 itself (arXiv 2403.03950).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from transformers import (
     AutoTokenizer,
 )
 
+from assay.clients.judging.rendering import SCORE, STEP_OUTPUT
 from assay.kit.errors import ConfigError
 from assay.kit.pretrained import locate
 from assay.trainer.critic.objective import is_classes, meaning, output_count
@@ -216,6 +218,8 @@ def _head_from(
     if kind == "critic":
         return found
     if is_classes(config):
+        if _same_classes(model, found, config):
+            return found
         say(
             f"the critic's head starts from zeros: {config.init} has no {config.bins} classes of "
             "returns"
@@ -227,6 +231,15 @@ def _head_from(
             "model has one, and a process reward model one or two"
         )
     return _one_output(found)
+
+
+def _same_classes(model: Any, head: nn.Linear, config: CriticConfig) -> bool:
+    """Whether a process reward model classifies scores as this critic does returns."""
+    return (
+        getattr(model.config, STEP_OUTPUT, "") == SCORE
+        and head.out_features == config.bins
+        and (config.value_min, config.value_max) == (-1.0, 1.0)
+    )
 
 
 @torch.no_grad()

@@ -95,6 +95,10 @@ class CriticConfig(Strict):
     """lambda of the critic's targets; 1 makes them Monte-Carlo returns. A value other than
     `advantage.lam` decouples the two (VC-PPO).
     """
+    conservative: NonNegativeFloat = 0.0
+    """Above 0 the targets are B-Coder's, of a policy that takes its likeliest tokens; the number is
+    alpha, reward for each unit of logits (1 in the paper). It needs optim.learning_rate = 0.
+    """
     loss: Literal["mse", "clipped", "hl-gauss", "two-hot"] = "mse"
     clip: Annotated[PositiveFloat, only("method.critic.loss", "clipped")] = 0.2
     """clipped: largest distance of a value from the old one."""

@@ -10,7 +10,7 @@ from typing import Any
 class WorkerSettings:
     """What a worker needs of `Opened` and `EngineConfig`, whose words these are.
 
-    `arguments` are of `from_pretrained`; `step_scores`: a step head gives one score from -1 to 1;
+    `arguments` are of `from_pretrained`; `step_scores`: a step head gives scores from -1 to 1;
     `threads`: of a CPU, 0 for as many as torch takes.
     """
 

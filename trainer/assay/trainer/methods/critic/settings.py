@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.trainer.settings.method import Lines, TrainingMethod
+from assay.trainer.settings.metric import Metric, metrics
 from assay.trainer.settings.objective import CriticConfig
 from assay.trainer.settings.part import Part, Switches, to
 from assay.trainer.settings.words import count
@@ -24,6 +25,12 @@ def check(config: Config) -> str:
         return (
             f"method.critic.value_min = {critic.value_min:g} is not below value_max = "
             f"{critic.value_max:g}"
+        )
+    if critic.conservative and config.optim.learning_rate:
+        return (
+            f"method.critic.conservative = {critic.conservative:g} needs optim.learning_rate = 0: "
+            "its values are of a policy that stands still; method.critic.init takes the critic of "
+            "such a run into another"
         )
     if critic.sharing == "trunk" and critic.pretrain_steps:
         return (
@@ -83,6 +90,15 @@ PARTS: tuple[Part, ...] = (
         lambda c: {"method.critic.lam": c.method.advantage.lam}, code=("algos.gae.decoupled_gae",),
     ),
     Part(
+        "conservative-bellman", "critic",
+        "The critic learns what the policy would earn by its likeliest tokens, from whatever was "
+        "written: each token earns besides what it lost against the likeliest one.",
+        "B-Coder, arXiv 2310.03173, equations 7, 12 and 14",
+        lambda c: c.method.has_critic and c.method.critic.conservative > 0,
+        to("method.critic.conservative", 0.0),
+        code=("algos.value_losses.greedy_gaps",),
+    ),
+    Part(
         "shared-trunk", "critic",
         "The value function is a head on the policy's hidden states, no model of its own.",
         "PPO, arXiv 1707.06347, section 5, equation 9",
@@ -128,6 +144,11 @@ def lines(config: Config) -> list[str]:
         + (", which is the sum of the rewards to come" if monte_carlo else ""),
         f"loss: {form}",
     ]
+    if critic.conservative:
+        lines.append(
+            f"each token earns {critic.conservative:g} * (the largest logit - its own) besides, so "
+            "that V is of the policy's likeliest tokens"
+        )
     if critic.pretrain_steps:
         lines.append(
             f"pre-trained on the fixed policy for at most {count(critic.pretrain_steps, 'step')}, "
@@ -148,12 +169,20 @@ def floor_lines(config: Config) -> list[str]:
     ]
 
 
+METRICS: tuple[Metric, ...] = metrics("critic",
+    ("greedy_gap", "reward",
+     ("What a token lost against the policy's likeliest one, mean over its own tokens "
+      "(`method.critic.conservative`).")),
+)  # fmt: skip
+
 METHOD = TrainingMethod(
     name="critic",
     settings=CriticConfig,
     is_on=lambda c: c.method.has_critic,
     rank=210,
+    hooks="assay.trainer.methods.critic.conservative:Conservative",
     parts=PARTS,
+    metrics=METRICS,
     lines=(Lines("Critic", 10, lines), Lines("Critic", 30, floor_lines)),
     check=check,
 )

@@ -32,7 +32,9 @@ from assay.trainer.settings.sections import (
 )
 
 Kind = Literal["pairwise", "pointwise", "critique", "bradley-terry", "prm"]
-StepLoss = Literal["cross-entropy", "mse", "regression"]
+StepLoss = Literal["cross-entropy", "mse", "regression", "hl-gauss", "two-hot"]
+CLASSES: frozenset[StepLoss] = frozenset({"hl-gauss", "two-hot"})
+"""Losses of a head whose outputs are classes of scores."""
 
 TINY = "tiny"
 _FILES = only("data.source", "jsonl")
@@ -135,8 +137,10 @@ class MethodConfig(Strict):
     """bradley-terry: weight of the squared sum of both numbers, which centres them at 0."""
     loss: Annotated[StepLoss, _STEPS] = "cross-entropy"
     """prm. cross-entropy and mse: two outputs, whose difference is the log-odds of "right".
-    regression: one output from -1 wrong to 1 right (arXiv 2410.17621), with which a critic can
-    start."""
+    regression: one output from -1 wrong to 1 right (arXiv 2410.17621). hl-gauss, two-hot: the mean
+    of classes from -1 to 1 (arXiv 2403.03950). A critic can start with either of the three."""
+    bins: Annotated[int, Field(ge=3), only("method.loss", *sorted(CLASSES))] = 51
+    """hl-gauss, two-hot: classes, whose centres go from -1 to 1."""
     balance: Annotated[bool, _STEPS] = True
     """prm: wrong steps together weigh as much as right ones."""
 

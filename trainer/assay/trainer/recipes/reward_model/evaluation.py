@@ -29,6 +29,7 @@ from assay.trainer.recipes.reward_model.trainers import (
     pad_ids,
     pair_verdicts,
     step_margins,
+    step_outputs,
     written_logits,
 )
 
@@ -224,7 +225,7 @@ def evaluate_steps(
     collate = StepCollator(learner.tokenizer.pad_token_id)
 
     def chances(batch: Sequence[Example]) -> list[list[float]]:
-        margins_S = step_margins(learner.model, _placed(learner, collate(batch)))
+        margins_S = step_margins(step_outputs(learner.model, _placed(learner, collate(batch))))
         flat = iter(torch.sigmoid(margins_S).tolist())
         return [[next(flat) for _ in example["places"]] for example in batch]
 

@@ -20,12 +20,13 @@ from trl.trainer.reward_config import RewardConfig
 from assay.clients.judging.rendering import Renderer
 from assay.trainer.engines.models import Loaded
 from assay.trainer.recipes.reward_model import encoding, evaluation
-from assay.trainer.recipes.reward_model.config import Kind, RmConfig
+from assay.trainer.recipes.reward_model.config import CLASSES, Kind, RmConfig
 from assay.trainer.recipes.reward_model.encoding import Example, Examples
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
 from assay.trainer.recipes.reward_model.objectives import (
     critique_loss,
     pairwise_loss,
+    step_class_loss,
     step_loss,
 )
 from assay.trainer.recipes.reward_model.trainers import (
@@ -36,6 +37,7 @@ from assay.trainer.recipes.reward_model.trainers import (
     StepCollator,
     pair_verdicts,
     step_margins,
+    step_outputs,
     written_logits,
 )
 from assay.trainer.records.folder import RunFolder
@@ -94,9 +96,12 @@ def _bradley_terry(
 
 def _prm(config: RmConfig, learner: Loaded, examples: Examples, common: dict[str, Any]) -> Trainer:
     def loss(model: Any, batch: Any) -> tuple[Tensor, Tensor]:
-        margins_S = step_margins(model, batch)
-        made = step_loss(margins_S, batch["labels"], batch["weights"], config.method.loss)
-        return made, margins_S
+        outputs_SK, kind = step_outputs(model, batch), config.method.loss
+        margins_S = step_margins(outputs_SK)
+        told = (batch["labels"], batch["weights"], kind)
+        if kind in CLASSES:
+            return step_class_loss(outputs_SK, *told), margins_S
+        return step_loss(margins_S, *told), margins_S
 
     collator = StepCollator(learner.tokenizer.pad_token_id)
     dataset = Dataset.from_list(_columns(examples, "ids", "places", "labels", "weights"))

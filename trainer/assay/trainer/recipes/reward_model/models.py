@@ -31,7 +31,14 @@ from assay.trainer.engines.models import (
     require_padding,
     with_adapters,
 )
-from assay.trainer.recipes.reward_model.config import TINY, Kind, MethodConfig, RmConfig, TinyConfig
+from assay.trainer.recipes.reward_model.config import (
+    CLASSES,
+    TINY,
+    Kind,
+    MethodConfig,
+    RmConfig,
+    TinyConfig,
+)
 
 TINY_CONTEXT = 4096
 _SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -153,6 +160,8 @@ def _freeze(model: Any, count: int) -> None:
 
 
 def _head(method: MethodConfig) -> dict[str, Any]:
+    if method.loss in CLASSES:
+        return {"num_labels": method.bins}
     return _ONE_OUTPUT if method.loss == "regression" else _HEAD[method.kind]
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from assay.trainer.algos.value_losses import ValueBins
 from assay.trainer.recipes.reward_model.config import StepLoss
 
 
@@ -79,6 +80,31 @@ def step_loss(
     else:
         targets_S = (labels_S + 1) / 2
         errors_S = binary_cross_entropy_with_logits(margins_S, targets_S, reduction="none")
+    return (weights_S * errors_S).sum() / weights_S.sum()
+
+
+def score_bins(count: int) -> ValueBins:
+    """The classes of a step head with so many outputs: scores from -1 wrong to 1 right."""
+    return ValueBins(-1.0, 1.0, count)
+
+
+def step_class_loss(
+    outputs_SK: Tensor, labels_S: Tensor, weights_S: Tensor, kind: StepLoss
+) -> Tensor:
+    """The cross-entropy of a process reward model that classifies scores (arXiv 2403.03950).
+
+    sum w CE(classes, target of the label) / sum w over labelled steps; the target is that of the
+    critic's loss of the same name (`algos.value_losses`), neutral steps are in the middle.
+
+    Args:
+        outputs_SK: logits of K classes, at least 3, at the last token of each step.
+        labels_S: 1 right, 0 neutral, -1 wrong.
+        weights_S: at least 0; some above.
+        kind: "hl-gauss" or "two-hot".
+    """
+    bins = score_bins(outputs_SK.shape[1])
+    target = bins.hl_gauss if kind == "hl-gauss" else bins.two_hot
+    errors_S = bins.cross_entropy(outputs_SK, target(labels_S))
     return (weights_S * errors_S).sum() / weights_S.sum()
 
 

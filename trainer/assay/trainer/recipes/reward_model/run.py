@@ -42,7 +42,7 @@ from assay.trainer.core.world import World, join
 from assay.trainer.engines.models import Loaded, device_of
 from assay.trainer.recipes.reward_model import report
 from assay.trainer.recipes.reward_model.callbacks import COLUMNS, LossRecorder
-from assay.trainer.recipes.reward_model.config import RUNS, RmConfig
+from assay.trainer.recipes.reward_model.config import CLASSES, RUNS, RmConfig
 from assay.trainer.recipes.reward_model.data import AnyRows, against, described, load_rows
 from assay.trainer.recipes.reward_model.encoding import Examples
 from assay.trainer.recipes.reward_model.evaluation import RmEvaluation
@@ -266,7 +266,7 @@ def _save_model(session: _Session) -> None:
     model = merged(session.learner.model)
     if kind == "prm":
         setattr(model.config, STEP_LAYOUT, STEP_END)
-    if session.config.method.loss == "regression":
+    if session.config.method.loss in ("regression", *CLASSES):
         setattr(model.config, STEP_OUTPUT, SCORE)
     if session.train.template:
         setattr(model.config, TEMPLATE, session.train.template)

@@ -4,7 +4,7 @@ Overrides:
 
     LossTrainer          compute_loss: of the verdict tokens at the answer's place (pair_verdicts),
                          of what the judge writes (written_logits), or of the head at the last token
-                         of each step (step_margins)
+                         of each step (step_outputs)
     BradleyTerryTrainer  TRL's RewardTrainer on token ids that were made as the engine makes them
     both                 _save_checkpoint: see core/publishing.py
 
@@ -23,6 +23,7 @@ from transformers import Trainer
 from trl.trainer.reward_trainer import RewardTrainer
 
 from assay.trainer.core.publishing import Published
+from assay.trainer.recipes.reward_model.objectives import score_bins
 
 Example = Mapping[str, Any]
 
@@ -139,17 +140,24 @@ def written_logits(model: Any, batch: Mapping[str, Tensor]) -> tuple[Tensor, Ten
     return logits, found[:, 0] - found[:, 1]
 
 
-def step_margins(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
-    """Logit of "right" less that of "wrong" at the end of each labelled step, [S].
+def step_outputs(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
+    """The head's outputs at the end of each labelled step, [S, K]."""
+    logits = model(input_ids=batch["ids"], attention_mask=batch["mask"], use_cache=False).logits
+    found: Tensor = logits[batch["rows"], batch["places"]].float()
+    return found
 
-    The model has two labels, 1 for right, or one output, above 0 for right, given as it is.
+
+def step_margins(outputs_SK: Tensor) -> Tensor:
+    """How far each step is on the side of "right", [S]; above 0 for right.
+
+    Of two outputs the logit of "right" less that of "wrong", one as it is, of more the mean of the
+    classes of scores, from -1 to 1.
     """
-    logits = model(input_ids=batch["ids"], attention_mask=batch["mask"], use_cache=False).logits[
-        batch["rows"], batch["places"]
-    ]
-    if logits.shape[1] == 1:
-        return logits[:, 0].float()
-    return (logits[:, 1] - logits[:, 0]).float()
+    if outputs_SK.shape[1] == 1:
+        return outputs_SK[:, 0]
+    if outputs_SK.shape[1] == 2:
+        return outputs_SK[:, 1] - outputs_SK[:, 0]
+    return score_bins(outputs_SK.shape[1]).expectation(outputs_SK)
 
 
 class LossTrainer(Published, Trainer):
