@@ -1,4 +1,4 @@
-"""What falsepass (https://github.com/Super-Eric/falsepass) says of a planted grader.
+"""What falsepass (https://github.com/Super-Eric/falsepass) says of a grader, planted or public.
 
 It is used as its page says for a reward function: `falsepass init FILE --dataset ROWS --func NAME`,
 then its runner (what `falsepass audit` starts in an environment of its own), on all rows, with its

@@ -4,6 +4,7 @@
     python -m bench audits --file graders.py        every function of a file
     python -m bench audits --data rows.jsonl
     python -m bench audits --public --rows 10       those of bench/public_graders.py, with examples
+    python -m bench audits --public --falsepass VENV/bin/python     and what falsepass says of them
 
 The graders of this file read one answer and compare it as a whole: what is accepted of them that
 must not be is a false alarm. Each audit is a process of its own, one after another; public
@@ -32,6 +33,7 @@ from assay.audit.probes import Probe
 from assay.audit.truth import read_truth
 from bench import public_graders
 from bench.audit_detection import within
+from bench.audit_falsepass import probed, version_at
 from bench.math_rows import DATA, read
 
 ROWS = 200
@@ -193,6 +195,7 @@ def run(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--file", type=Path, help="audit every function of this file")
     parser.add_argument("--data", type=Path, help="rows; default: GSM8K's test set")
     parser.add_argument("--public", action="store_true", help="graders of other packages")
+    parser.add_argument("--falsepass", type=Path, help="an interpreter with it and the packages")
     parser.add_argument("--only", default="", help="graders with one of these texts")
     parser.add_argument("--rows", type=int, default=ROWS)
     chosen = parser.parse_args(arguments)
@@ -221,5 +224,9 @@ def run(arguments: Sequence[str] = ()) -> None:
                 asked = asked_here(grader, rows) if chosen.public else None
                 code, seconds, report = asked or audited(target, rows, folder)
                 print(line(target, code, seconds, report), flush=True)
+                if chosen.public and chosen.falsepass:
+                    python = chosen.falsepass.absolute()
+                    said, took_s = probed(python, Path(public_graders.__file__), grader, rows)
+                    print(f"    falsepass {version_at(python)}: {said}, {took_s:.0f} s", flush=True)
                 if chosen.public and report:
                     print("\n".join(examples(report)), flush=True)

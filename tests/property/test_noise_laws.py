@@ -27,7 +27,7 @@ from assay.trainer.core.hooks import hooks_of, load_states, states_of
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.errors import TrainingStoppedError
-from assay.trainer.methods.noise.method import Noise, Rates
+from assay.trainer.methods.noise.method import Noise, Rates, seen_of
 from assay.trainer.methods.noise.settings import NoiseConfig
 from assay.trainer.rollouts.types import Rollout
 from assay.trainer.settings.config import Config, MethodSettings
@@ -268,6 +268,20 @@ def test_what_appeals_said_goes_through_a_checkpoint(
     assert learn(later, rows[cut:]) == learn(whole, rows[cut:])
     assert later.rates.numbers() == whole.rates.numbers()
     assert later.rates.of(verdict(True), "") == whole.rates.of(verdict(True), "")
+
+
+@given(st.booleans(), st.booleans(), st.floats(0.05, 1))
+def test_appeals_count_by_the_reward_whatever_word_a_verifier_has(
+    first: bool, second: bool, chance: float
+) -> None:
+    """A function of one's own says `scored` of all that it judges."""
+    word = appealed(first, second, chance)
+    assert word.appeal is not None
+    said = [replace(one, verdict="scored") for one in (word.appeal.first, word.appeal.second)]
+    plain = replace(word, verdict="scored", appeal=Appeal("c", said[0], said[1], first, chance))
+    assert seen_of(plain) == seen_of(word) == (float(first), float(second), 1 / chance)
+    alone = replace(plain, appeal=None)
+    assert seen_of(alone) == (float(second), -1.0, 0.0)
 
 
 def test_few_appeals_correct_nothing_and_those_of_refused_ones_alone_give_no_false_positives() -> (
