@@ -197,12 +197,12 @@ ON: dict[str, dict[str, Any]] = {
     "value-init": {"advantage": {"estimator": "gae"}, "critic": {"init": "org/prm"}},
     "value-pretraining": {"advantage": {"estimator": "gae"}, "critic": {"pretrain_steps": 5}},
     "decoupled-gae": {"advantage": {"estimator": "gae", "lam": 0.9}, "critic": {"lam": 1.0}},
-    "shared-trunk": {"advantage": {"estimator": "gae"}, "critic": {"sharing": "trunk"}},
     "conservative-bellman": {
         "advantage": {"estimator": "gae"},
         "critic": {"conservative": 1.0},
         "optim": {"learning_rate": 0.0},
     },
+    "shared-trunk": {"advantage": {"estimator": "gae"}, "critic": {"sharing": "trunk"}},
     "value-clipping": {"advantage": {"estimator": "gae"}, "critic": {"loss": "clipped"}},
     "categorical-value": {"advantage": {"estimator": "gae"}, "critic": {"loss": "hl-gauss"}},
     "recorded-reference": of_stored("a-lol", reference="recorded"),
