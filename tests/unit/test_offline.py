@@ -60,7 +60,7 @@ def test_what_does_not_go_is_said(name: str, text: str, why: str) -> None:
         configs.load(Path(f"offline/{name}"), [*GIVEN, text])
 
 
-@pytest.mark.parametrize("name", ["specs", "sft_rl"])
+@pytest.mark.parametrize("name", ["specs", "sft_rl", "retool"])
 def test_a_pipeline_s_stages_fit(name: str, tmp_path: Path) -> None:
     stages = plan.load(Path(f"pipelines/{name}"), ["data=rows.jsonl"], tmp_path)
     drawn, cold, last = stages
