@@ -10,6 +10,8 @@ which was the first (SUPO, arXiv 2510.06727). Its contexts are those of the ship
 `Flaky`: a tool that multiplies, and fails first: what the policy reads then is a traceback, words
 of its thoughts where it only ever saw a number (SimpleTIR, arXiv 2509.02479).
 
+`Lookup`: a tool that fails by chance, whatever the policy could know (SimpleTIR).
+
 `Cues`: a talk of several turns, whose share of right answers is told as a reward at its end alone
 (ArCHer, arXiv 2402.19446).
 """
@@ -156,6 +158,47 @@ class Flaky(Environment):
         if self._left >= 0 or found is None:
             return "".join(self._dice.choices(PROSE, k=self.settings.words))
         return str(int(found[1]) * int(found[2]))
+
+
+NAMES = "abcdefgh"
+_LOOKED_UP = re.compile(r"([a-h])=(\d{3})\s*")
+
+
+def bit_of(key: str) -> str:
+    """What a key stands for: "0" or "1", without a rule that could be learnt."""
+    return str(zlib.crc32(key.encode()) % 2)
+
+
+@dataclass(frozen=True, slots=True)
+class LookupSettings:
+    """How often a call works, and the words of a traceback."""
+
+    works: float = 0.35
+    words: int = 8
+
+
+class Lookup(Environment):
+    """A key of three digits; whether a call works goes by the key and the variable's name."""
+
+    name = "lookup"
+    Settings = LookupSettings
+
+    def reset(self, row: Mapping[str, Any]) -> str:
+        self._key = str(row["prompt"])
+        return self._key
+
+    @tool
+    def python(self, code: str) -> str:
+        """Runs a program.
+
+        Args:
+            code: a key, given to a variable.
+        """
+        found = _LOOKED_UP.fullmatch(code)
+        dice = random.Random(zlib.crc32(f"{self._key}{code}".encode()))
+        if found is None or dice.random() >= self.settings.works:
+            return "".join(dice.choices(PROSE, k=self.settings.words))
+        return bit_of(found[2])
 
 
 CUES, CHOICES = "abcdefgh", "ABCD"

@@ -24,8 +24,10 @@ from experiments.episodes import (
     Cues,
     Flaky,
     FlakySettings,
+    Lookup,
     Recall,
     RecallSettings,
+    bit_of,
     counted,
 )
 from experiments.miniature import Item, Job, Service, finished, job_of, keep, tokenizer_of, work_off
@@ -373,3 +375,18 @@ def test_each_arm_of_the_noisy_judge_has_settings_that_load(part: str, arm: str)
     corrected = config.method.noise.correction != "none" or config.method.noise.appeals
     assert corrected == (arm not in ("clean", "noisy", "weaker"))
     assert (config.method.loss.kl_coef > 0) == (part == "even")
+
+
+def test_a_look_up_works_by_chance_and_tells_the_key_s_bit() -> None:
+    """By the variable's name, which no policy could know; and always the same."""
+    told = []
+    for key in range(300):
+        for name in "abc":
+            world = Lookup()
+            world.reset({"prompt": f"{key:03d}"})
+            said = world.python(f"{name}={key:03d}\n")
+            assert said == world.python(f"{name}={key:03d}\n")
+            assert said == bit_of(f"{key:03d}") or set(said.split()) <= {w.strip() for w in PROSE}
+            told.append(said.isdigit())
+    assert sum(told) / len(told) == pytest.approx(0.35, abs=0.06)
+    assert not world.python("z=001").isdigit()

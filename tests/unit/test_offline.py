@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from experiments.miniature import tokenizer_of
 
 from assay.kit.errors import ConfigError
+from assay.trainer.data.problems import Problem
 from assay.trainer.explain.explanation import explain
+from assay.trainer.methods.offline.stored import read_stored
 from assay.trainer.recipes.chain import plan
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.registry import parts_on
@@ -60,7 +65,7 @@ def test_what_does_not_go_is_said(name: str, text: str, why: str) -> None:
         configs.load(Path(f"offline/{name}"), [*GIVEN, text])
 
 
-@pytest.mark.parametrize("name", ["specs", "sft_rl"])
+@pytest.mark.parametrize("name", ["specs", "sft_rl", "retool"])
 def test_a_pipeline_s_stages_fit(name: str, tmp_path: Path) -> None:
     stages = plan.load(Path(f"pipelines/{name}"), ["data=rows.jsonl"], tmp_path)
     drawn, cold, last = stages
@@ -76,3 +81,34 @@ def test_a_setting_can_be_for_one_stage(tmp_path: Path) -> None:
     assert {one.config.optim.micro_batch for one in stages} == {4}
     with pytest.raises(ConfigError, match=r"there is no stage 'stf'.*stages are sft, tango"):
         plan.load(path, [*given, "stf:run.steps=1"], tmp_path)
+
+
+def test_an_episode_with_tools_is_learnt_in_the_tokens_that_were_drawn(tmp_path: Path) -> None:
+    """Its prompt offers tools, which stand in no row; another tokenizer's tokens are left out."""
+    tokenizer = tokenizer_of(("tools", *"0123456789*=", "call", "out", "end"))
+
+    def encode(problem: Problem) -> list[int]:
+        ids: list[int] = tokenizer("".join(text for _, text in problem.messages))["input_ids"]
+        return ids
+
+    def row(offered: str) -> dict[str, Any]:
+        first, shown, last = (tokenizer(text)["input_ids"] for text in ("call", "out12", "end12"))
+        return {
+            "prompt": [{"role": "user", "content": "3*4="}],
+            "prompt_ids": tokenizer(offered)["input_ids"],
+            "ids": [*first, *shown, *last],
+            "own": [[0, 1, 0, 0, "policy"], [4, 7, 1, 0, "policy"]],
+            "response": "callout12end12",
+            "reward": 1.0,
+            "verdict": "correct",
+            "episode": {"version": 1},
+        }
+
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row(text)) + "\n" for text in ("tools3*4=", "tools3*5=")))
+    config = configs.load(Path("offline/sft"), ["data=rows.jsonl", f"method.offline.rows={path}"])
+    stored = read_stored(config, encode, tokenizer)
+    (one,) = stored.responses
+    assert list(one.prompt_ids) == row("tools3*4=")["prompt_ids"]
+    assert one.own == ((0, 1), (4, 7))
+    assert stored.left_out == {"of several turns in other tokens": 1}

@@ -20,6 +20,7 @@ from assay.kit.hints import did_you_mean
 GROUP = "assay.commands"
 _SUMMARIES = {
     "audit": "Find what a reward function accepts and must not.",
+    "best-actions": "Better actions than those of a run's episodes, by values (Digi-Q).",
     "validate": "Check that a data set's rows can be trained on.",
     "check-verifier": "Check that a verifier keeps what every verifier promises.",
     "contamination": "Find out whether a model was trained on rows.",
@@ -52,6 +53,7 @@ _SUMMARIES = {
 
 
 _BROUGHT_BY = {
+    "best-actions": "assay-rl-trainer",
     "code-prm": "assay-rl-trainer",
     "compare": "assay-rl-trainer",
     "contamination": "assay-rl-trainer",

@@ -1,9 +1,11 @@
-"""Losses over stored responses: of single ones, of their steps, and of pairs.
+"""Losses over stored responses: of single ones, of their steps, and of pairs; values of actions.
 
     dpo               -log sigmoid( beta (s_w - s_l) )               DPO (arXiv 2305.18290, eq. 7)
     prdp              ( (s_1 - s_2) - (R_1 - R_2) / beta )^2         PRDP (arXiv 2402.08714)
     a-lol             -A clip(r, 1 - c, 1 + c) log pi, where A > 0   A-LoL (arXiv 2305.14718)
     direct-advantage  ( sum over a step of beta log r - A )^2 / 2    DAPO (arXiv 2412.18279)
+    td_targets        r + gamma V(s')                                Digi-Q (arXiv 2502.15760)
+    best_actions      argmax of Q(s, a_n), where Q > V(s)            Digi-Q (arXiv 2502.15760)
 
 with s = log pi(y | x) / pi_ref(y | x) of a whole response and r = pi / pi_ref.
 
@@ -17,6 +19,8 @@ Differences from the papers:
 3. The form of Direct Advantage Policy Optimization's quadratic loss is a derivation from its
    summary, which says that it aligns scaled advantages with log-ratios. A step's advantage is the
    sum of its tokens', which with lambda 0 and gamma 1 is V behind it less V before it.
+4. Digi-Q is after its abstract and a summary: V is the mean of Q over the logged actions. Its
+   phase before, which makes features of actions, is not built. [derivation]
 """
 
 from __future__ import annotations
@@ -120,3 +124,25 @@ def step_numbers(ends_BT: torch.Tensor) -> torch.Tensor:
     """
     ends_BT = ends_BT.long()
     return ends_BT.cumsum(dim=1) - ends_BT
+
+
+def td_targets(
+    rewards_N: torch.Tensor, following_N: torch.Tensor, ends_N: torch.Tensor, *, gamma: float
+) -> torch.Tensor:
+    """What Q(s, a) of a logged step learns, (N,): r + gamma V(s') (Digi-Q, arXiv 2502.15760).
+
+    `following_N` are values of the states behind the steps; where `ends_N`, which is bool, there is
+    none, and it may be anything.
+    """
+    return rewards_N + torch.where(ends_N, torch.zeros_like(following_N), gamma * following_N)
+
+
+def best_actions(q_SN: torch.Tensor, values_S: torch.Tensor) -> torch.Tensor:
+    """The place of each state's best of N actions, (S,) long; -1 where it has no Q above V(s).
+
+    Of equal ones it is the first; NaN stands for no action (Digi-Q, arXiv 2502.15760).
+    """
+    known_SN = torch.where(q_SN.isnan(), -torch.inf, q_SN)
+    best_S = known_SN.argmax(dim=1)
+    top_S = known_SN.gather(1, best_S.unsqueeze(1)).squeeze(1)
+    return torch.where(top_S > values_S, best_S, -1)

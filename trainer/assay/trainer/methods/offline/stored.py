@@ -3,7 +3,8 @@
 A response without a judgement is in no group: a fault is no negative. So are those of held-out
 questions, and those that do not fit the model's context; how many there were of each is said.
 
-Tokens are those that were drawn where this run's tokenizer makes the same prompt of the row;
+Tokens are those that were drawn where this run's tokenizer makes the same prompt of the row, or,
+of an episode, whose prompt offers tools, where that prompt's tokens hold the row's messages;
 otherwise the texts are encoded anew, an end after what was not cut.
 """
 
@@ -183,6 +184,8 @@ def _response(
     text, truncated = str(row["response"]), bool(row.get("truncated"))
     ids: tuple[int, ...] = tuple(row.get("ids") or ())
     logprobs: Any = row.get("logprobs")
+    if ids and row.get("episode") and _holds(tokenizer, row["prompt_ids"], problem):
+        prompt_ids = tuple(row["prompt_ids"])
     if not ids or tuple(row["prompt_ids"]) != prompt_ids:
         if len(row.get("own") or ()) > 1:
             return "of several turns in other tokens", None
@@ -196,6 +199,17 @@ def _response(
         own = ((own[0][0], len(ids)),)
     told = tuple(logprobs) if known else None
     return "", StoredResponse(problem, prompt_ids, ids, text, result, truncated, own, told)
+
+
+def _holds(tokenizer: Any, prompt_ids: Sequence[int], problem: Problem) -> bool:
+    """Whether these tokens, in this tokenizer, have the messages in their order."""
+    text, at = tokenizer.decode(list(prompt_ids)), 0
+    for _, content in problem.messages:
+        at = text.find(content.strip(), at)
+        if at < 0:
+            return False
+        at += len(content.strip())
+    return True
 
 
 def _result(row: Row) -> Result | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.environments.environment import ToolError
+from assay.environments.episode import Step
 from assay.environments.formats import Format
 from assay.environments.record import EpisodeRecord, digest_of, plain, read
 from assay.environments.registry import environment_of
@@ -118,27 +119,29 @@ def _of_record(
 def _of_steps(
     episode: EpisodeRecord, name: str, style: Format, specs: Mapping[str, ToolSpec]
 ) -> Iterator[RecordedTurn]:
+    for number, (step, messages, tools) in enumerate(told(episode, style, specs)):
+        good = bool(step.calls) and len(step.calls) == len(step.turn.calls)
+        if good and not any(one.refused for one in step.calls):
+            calls = [_typed(one.call, specs) for one in step.calls]
+            if None not in calls:
+                given = tuple(one for one in calls if one is not None)
+                yield RecordedTurn(name, number, messages, given, tools, step.turn.text)
+
+
+def told(
+    episode: EpisodeRecord, style: Format, specs: Mapping[str, ToolSpec]
+) -> Iterator[tuple[Step, tuple[tuple[str, str], ...], tuple[Mapping[str, Any], ...]]]:
+    """Each step, the messages before it as a template without tools takes them, and the tools."""
     said: dict[tuple[str, str], list[EpisodeMessage]] = {}
     offered: dict[tuple[str, str], tuple[Mapping[str, Any], ...]] = {}
-    for number, step in enumerate(episode.steps):
+    for step in episode.steps:
         before, key = step.before, (step.before.agent, step.before.context)
         if key not in said:
             names = specs if before.tools is None else before.tools
             offered[key] = tuple(specs[one].schema for one in names if one in specs)
             said[key] = _system(style, offered[key])
         said[key] += before.messages
-        good = bool(step.calls) and len(step.calls) == len(step.turn.calls)
-        if good and not any(one.refused for one in step.calls):
-            calls = [_typed(one.call, specs) for one in step.calls]
-            if None not in calls:
-                yield RecordedTurn(
-                    name,
-                    number,
-                    _pairs(style, said[key]),
-                    tuple(one for one in calls if one is not None),
-                    offered[key],
-                    step.turn.text,
-                )
+        yield step, _pairs(style, said[key]), offered[key]
         said[key].append(EpisodeMessage("assistant", step.turn.text))
 
 
