@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from assay.cli.main import run
 from assay.clients import EmbeddedServices
+from assay.reward_server.domain import RemoteVerifier, Verifier
+from assay.reward_server.registry import FAMILIES, plug_ins
 from audit_support import PAIRS
 
 NUMBERS = [
@@ -111,3 +114,60 @@ def test_all_of_the_reward_is_for_what_is_right(
     assert asked["given-right"]["unwanted"] == asked["given-wrong"]["unwanted"] == 0
     assert asked["given-right"]["asked"] == len(right)
     assert asked["given-wrong"]["asked"] == len(wrong)
+
+
+def own_rows(verifier: Verifier) -> list[dict[str, Any]]:
+    """Rows of a verifier's own examples, with its defaults: a row for each reference."""
+    defaults = {one.name: one.default for one in verifier.spec.parameters}
+    rows: dict[str, dict[str, Any]] = {}
+    for example in verifier.examples:
+        item = example.item
+        known = {"correct": "right", "incorrect": "wrong", "unparsed": "wrong"}.get(example.verdict)
+        if known is None or (item.parameters and dict(item.parameters) != defaults):
+            continue
+        prompt = "\n".join(message.content for message in item.prompt) or "Answer."
+        reference = item.data if item.data is not None else list(item.references)
+        row = {"prompt": prompt} | ({"reference": reference} if reference not in ([], None) else {})
+        row = rows.setdefault(json.dumps(row), row)
+        row.setdefault(known, []).append(item.response())
+    return list(rows.values())
+
+
+IN_PROCESS = {
+    verifier.spec.name: verifier
+    for verifier in (*itertools.chain(*FAMILIES.values()), *plug_ins())
+    if own_rows(verifier) and not isinstance(verifier, RemoteVerifier)
+}
+WORDS_IN_COMMON = {"enumeration", "hedging", "retraction", "scratch", "denial"}
+BY_DEFINITION = {
+    # Overlap with the reference is what they measure: more words have more of it.
+    **dict.fromkeys(("bleu", "chrf", "rouge", "error-rate", "token-f1"), WORDS_IN_COMMON),
+    "set-f1": {"enumeration", "retraction"},
+    "similarity": {"denial", "stray", "searched"},
+    # The reference is a preference, and one of two words is right.
+    "preference": {"other-row", "keyword", "searched"},
+    # A puzzle is solved by whoever names each entity's value, in any dress.
+    "assignment": WORDS_IN_COMMON | {"injection", "line", "searched"},
+}
+ELSEWHERE = {"refusal", "math-verify"}
+"""`refusal` takes whatever is no refusal for right where the question is harmless. Math-Verify is
+slow, and its holes are those of the library (docs/use/audit.md)."""
+
+
+@pytest.mark.parametrize("name", sorted(IN_PROCESS.keys() - ELSEWHERE))
+def test_holes_are_those_that_follow_from_what_is_measured(
+    tmp_path: Path, server: str, name: str
+) -> None:
+    """Every verifier that judges in the process, on its own examples."""
+    data, out = tmp_path / "rows.jsonl", tmp_path / "report.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in own_rows(IN_PROCESS[name])))
+    code = run(["audit", name, "--target", server, "--data", str(data), "--json", str(out)])
+    results = json.loads(out.read_text())["results"]
+    failed = {
+        str(one["measured"]["class"]): one["evidence"]
+        for one in results
+        if one["status"] == "fail" and "class" in one["measured"]
+    }
+    assert code in (0, 1)
+    assert failed.keys() <= BY_DEFINITION.get(name, set()), failed
+    assert sum(one["measured"].get("asked", 0) for one in results) > 0
