@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LONG = ("e2e", "faults", "integration")
 """Folders of tests that start servers and runs; the order within is random."""
+BEGAN = "ASSAY_TESTS_BEGAN"
+LATE = "the time of --long-until is over"
 MOST_WORKERS = 6
 WORKER_GB = 4  # with the servers and runs that its tests start
 
@@ -52,6 +55,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
+def late(config: pytest.Config) -> bool:
+    """Whether tests of `LONG` folders begin no more."""
+    minutes: float = config.getoption("long_until")
+    return bool(minutes) and time.time() > float(os.environ[BEGAN]) + 60 * minutes
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    del config
+    os.environ.setdefault(BEGAN, str(time.time()))  # of all workers: they inherit it
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.path.parent.name in LONG and late(item.config):
+        pytest.skip(LATE)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    skipped = terminalreporter.stats.get("skipped", ())
+    left_out = sum(LATE in str(report.longrepr) for report in skipped)
+    if left_out:
+        terminalreporter.section("not run")
+        terminalreporter.line(f"{left_out} tests: this machine is slow, and {LATE}", red=True)
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the checkout."""
@@ -68,6 +95,13 @@ def shared_data() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long-until",
+        type=float,
+        default=0,
+        metavar="MINUTES",
+        help="begin no more tests of tests/{e2e,faults,integration} after so long; 0: all of them",
+    )
     parser.addoption(
         "--golden",
         action="append",
