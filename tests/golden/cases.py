@@ -476,33 +476,7 @@ CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
             "tokens": 16,
         },
     ),
-    (
-        small.step_class_loss,
-        "Stop Regressing, arXiv 2403.03950",
-        {
-            "logits": [[0.0, 1.0, 2.0, -1.0], [0.5, 0.5, -0.5, 0.0], [1.0, 0.0, 0.0, 3.0]],
-            "labels": [1.0, 0.0, -1.0],
-            "weights": [1.0, 0.5, 2.0],
-        },
-    ),
-    *(
-        (
-            small.conservative_targets,
-            "B-Coder, arXiv 2310.03173",
-            {
-                "steps": [
-                    [[1.0, 3.0, 2.0], 2, 0.5],
-                    [[0.5, -0.5, 0.25], 0, -0.25],
-                    [[2.0, 2.5, -1.0], 2, 1.0],
-                ],
-                "reward": -0.25,
-                "alpha": alpha,
-                "gamma": 0.5,
-                "lam": lam,
-            },
-        )
-        for alpha, lam in ((1.0, 0.0), (0.5, 1.0), (2.0, 0.75))
-    ),
+    *small.CASES,
     (
         small.progress_contributions,
         "SPA-RL, arXiv 2505.20732",

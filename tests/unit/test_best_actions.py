@@ -30,7 +30,7 @@ from assay.trainer.engines.models import load_policy
 from assay.trainer.methods.offline.stored import read_stored
 from assay.trainer.recipes.best_actions.logged import steps_in
 from assay.trainer.recipes.best_actions.running import BestPlan, find_best
-from assay.trainer.recipes.best_actions.values import Experience, fit
+from assay.trainer.recipes.best_actions.values import LoggedSteps, fit
 from assay.trainer.settings import config as configs
 
 NUMBER = st.floats(-5, 5)
@@ -80,7 +80,7 @@ def test_values_of_a_chain_are_those_of_the_logged_actions() -> None:
     rows += [(0, 1, 0.25, -1)] * 4
     wide = [torch.cat([state[s], torch.zeros(4)]) for s, *_ in rows]
     taken = [torch.cat([state[s], action[a]]) for s, a, *_ in rows]
-    experience = Experience(
+    experience = LoggedSteps(
         torch.stack(wide),
         torch.stack(taken),
         torch.tensor([reward for *_, reward, _ in rows]),

@@ -26,7 +26,7 @@ from assay.trainer.engines.engine import EngineHost, Sampler
 from assay.trainer.engines.models import LoadedPolicy, load_policy
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.recipes.best_actions.logged import LoggedStep, steps_in
-from assay.trainer.recipes.best_actions.values import ActionValues, Experience, features, fit
+from assay.trainer.recipes.best_actions.values import ActionValues, LoggedSteps, features, fit
 from assay.trainer.settings.config import Config
 
 _AT_ONCE = 16
@@ -50,7 +50,7 @@ class BestPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class BestTally:
+class ActionTally:
     """What was found.
 
     Attributes:
@@ -75,7 +75,7 @@ class BestTally:
 
 def find_best(
     config: Config, plan: BestPlan, display: Display, *, policy: LoadedPolicy | None = None
-) -> BestTally:
+) -> ActionTally:
     """Learns Q and V, draws rollout.group_size actions of each state, and writes the best.
 
     Raises:
@@ -101,7 +101,7 @@ def find_best(
 
     actions = [_action_ids(loaded.tokenizer, step, end) for step in steps]
     states_NF, actions_NG = told(list(zip(prompts, actions, strict=True)))
-    experience = Experience(
+    experience = LoggedSteps(
         states_NF,
         actions_NG,
         torch.tensor([step.reward for step in steps]),
@@ -118,7 +118,7 @@ def find_best(
             file.write(dump(row))
         file.finish(None, None)
     gain = statistics.fmean(row["q"] - row["v"] for row in rows) if rows else float("nan")
-    return BestTally(len(steps), len(places), error, len(rows), gain)
+    return ActionTally(len(steps), len(places), error, len(rows), gain)
 
 
 def _problem(step: LoggedStep) -> Problem:

@@ -27,7 +27,7 @@ WIDTH, STEPS, LEARNING_RATE, SLOW = 128, 600, 3e-3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
+class LoggedSteps:
     """Logged steps.
 
     Attributes:
@@ -51,7 +51,7 @@ class ActionValues(nn.Module):
         seed: of the heads' weights.
     """
 
-    def __init__(self, experience: Experience, seed: int) -> None:
+    def __init__(self, experience: LoggedSteps, seed: int) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -87,7 +87,7 @@ def _head(some_NF: torch.Tensor) -> nn.Sequential:
 
 
 def fit(
-    experience: Experience, *, gamma: float, seed: int, steps: int = STEPS
+    experience: LoggedSteps, *, gamma: float, seed: int, steps: int = STEPS
 ) -> tuple[ActionValues, float]:
     """Both heads by temporal differences on all steps at once, and Q's last mean squared error."""
     values = ActionValues(experience, seed)
