@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,16 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes a file of rows, which appears by one rename; makes its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )
+    beside.replace(path)
+
+
 def mend(path: Path) -> None:
     """Removes a last row that a kill cut short, so that the next begins on a line of its own."""
     if not path.is_file():
@@ -53,9 +63,4 @@ def mend(path: Path) -> None:
 
 def truncate_after(path: Path, step: int) -> None:
     """Drops the rows after a step, so that a resumed run continues the same curve."""
-    kept = [row for row in read_rows(path) if row["step"] <= step]
-    beside = path.with_name(path.name + ".new")
-    beside.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8"
-    )
-    beside.replace(path)
+    write_rows(path, [row for row in read_rows(path) if row["step"] <= step])

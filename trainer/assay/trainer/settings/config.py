@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
+from assay.kit.runs.folders import RunPaths
 from assay.trainer.settings import aliases, presets, rules
 from assay.trainer.settings.ablation import ablated
 from assay.trainer.settings.kinds import Strict
@@ -107,6 +108,12 @@ class Config(Strict):
 
 def _to_stderr(line: str) -> None:
     print(f"note: {line}", file=sys.stderr)
+
+
+def load_run(run: RunPaths, overrides: Iterable[str] = ()) -> Config:
+    """A run's settings, with the model that it trained, where there is one; see `load`."""
+    own = [f"model.name={run.model}"] if run.model.is_dir() else []
+    return load(run.config, [*own, *overrides])
 
 
 def load(

@@ -38,8 +38,7 @@ def best_actions(
     run = RunPaths(source)
     if not run.config.is_file():
         raise ConfigError(f"{source} is no run with a config.toml; name a run's folder")
-    texts = [f"model.name={run.model}"] if run.model.is_dir() else []
-    config = configs.load(run.config, [*texts, *overrides])
+    config = configs.load_run(run, overrides)
     display = Display(make_console())
     tally = find_best(config, BestPlan(source, out, gamma, style), display)
     display.note(f"{tally.report()}: {out}")

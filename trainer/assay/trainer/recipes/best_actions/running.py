@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 
-from assay.cli.scoring.partial import PartialFile
-from assay.cli.scoring.rows import dump
 from assay.environments.formats import format_of
 from assay.environments.record import digest_of
 from assay.kit.errors import ConfigError
 from assay.kit.runs.progress import Display
+from assay.kit.runs.records import write_rows
 from assay.trainer.algos.offline import best_actions
 from assay.trainer.core.answering import engine_for, rollout_sampling
 from assay.trainer.core.build import encoder
@@ -85,6 +84,8 @@ def find_best(
         raise ConfigError("rollout.group_size = 1 leaves no choice; use 2 or more, such as 8")
     if not 0 < plan.gamma <= 1:
         raise ConfigError(f"--gamma {plan.gamma:g} is no discount; use a number above 0, up to 1")
+    if plan.out.is_dir():
+        raise ConfigError(f"the output {plan.out} is a folder; name a file")
     own = config.method.episodes.format
     style = format_of(plan.style or ("tagged" if own == "auto" else own))
     steps = steps_in(plan.source, style, note=display.note)
@@ -113,10 +114,7 @@ def find_best(
     )
     drawn = _drawn(config, loaded, [(steps[n], prompts[n]) for n in sorted(places)])
     rows = _chosen(drawn, values, told)
-    with PartialFile(plan.out, {}, lambda _row: None) as file:
-        for row in rows:
-            file.write(dump(row))
-        file.finish(None, None)
+    write_rows(plan.out, rows)
     gain = statistics.fmean(row["q"] - row["v"] for row in rows) if rows else float("nan")
     return ActionTally(len(steps), len(places), error, len(rows), gain)
 

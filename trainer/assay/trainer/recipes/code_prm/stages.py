@@ -13,13 +13,11 @@ programs.jsonl and steps.jsonl appear by one rename, when the stage before them 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from assay.kit.errors import ConfigError
-from assay.kit.runs.records import read_rows
+from assay.kit.runs.records import read_rows, write_rows
 from assay.trainer.recipes.code_prm.config import PipelinePlan
 from assay.trainer.recipes.code_prm.problems import generate
 from assay.trainer.recipes.code_prm.rows import prm_rows, program_rows
@@ -68,16 +66,6 @@ class Paths:
             "prm": self.run("prm").path / "report.json",
             "dense": self.run("dense").path / "report.json",
         }[stage].is_file()
-
-
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Writes a file of rows, which appears by one rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
-    )
-    beside.replace(path)
 
 
 def make_problems(plan: PipelinePlan, paths: Paths) -> None:

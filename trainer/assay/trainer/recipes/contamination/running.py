@@ -156,7 +156,6 @@ def settings_of(model: str, overrides: Sequence[str], engine: str) -> configs.Co
     """Those of the run, if `model` is one; else of that model alone."""
     run = RunPaths(Path(model))
     if run.config.is_file():
-        own = [f"model.name={run.model}"] if run.model.is_dir() else []
-        return configs.load(run.config, [*own, f"rollout.backend={engine}", *overrides])
+        return configs.load_run(run, [f"rollout.backend={engine}", *overrides])
     tree: dict[str, Any] = {"model": {"name": model}, "rollout": {"backend": engine}}
     return configs.build(tree, overrides, origin="assay contamination")

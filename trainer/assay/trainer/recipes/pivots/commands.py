@@ -62,14 +62,12 @@ def pivots(
     from assay.trainer.settings import config as configs  # noqa: PLC0415
 
     run = RunPaths(source)
-    texts = list(overrides)
-    if config_file is None:
-        if not run.config.is_file():
-            raise ConfigError(f"{source} is no run with a config.toml; name one with --config")
-        config_file = run.config
-        if run.model.is_dir():
-            texts.insert(0, f"model.name={run.model}")
-    config = configs.load(config_file, texts)
+    if config_file is not None:
+        config = configs.load(config_file, overrides)
+    elif run.config.is_file():
+        config = configs.load_run(run, overrides)
+    else:
+        raise ConfigError(f"{source} is no run with a config.toml; name one with --config")
     display = Display(make_console())
     plan = PivotPlan(source, out, tau, min_reward, style, limit, every)
     tally = find_pivots(config, plan, display)
