@@ -61,6 +61,30 @@ def engine_for(host: EngineHost, config: Config) -> Engine:
     return made
 
 
+@contextmanager
+def standing_engine(config: Config, policy: LoadedPolicy) -> Iterator[Engine]:
+    """The configured engine of a policy that is not in training; closed behind the block."""
+
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        with torch.no_grad():
+            yield policy.model
+
+    host = EngineHost(
+        model_context=opened,
+        tokenizer=policy.tokenizer,
+        seed=config.run.seed,
+        end_ids=end_token_ids(policy),
+        autocast=policy.autocast,
+        dtype=torch.bfloat16 if policy.mixed else None,
+    )
+    engine = engine_for(host, config)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
 def engine_of_run(trainer: PolicyTrainer, config: Config, policy: LoadedPolicy) -> Engine:
     """The policy's engine, made on the first call; `trainer.close` ends it."""
     if trainer.engine is None:

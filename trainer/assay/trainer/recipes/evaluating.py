@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from accelerate import Accelerator
 from rich.console import Console
 from transformers import set_seed
@@ -23,14 +21,14 @@ from assay.clients import Transport
 from assay.kit.console import make_console
 from assay.kit.runs import rollouts as files
 from assay.kit.runs.progress import duration
-from assay.trainer.core.answering import engine_for, evaluation_sampling
+from assay.trainer.core.answering import evaluation_sampling, standing_engine
 from assay.trainer.core.build import encoder
-from assay.trainer.core.evaluation import Evaluation, end_token_ids
+from assay.trainer.core.evaluation import Evaluation
 from assay.trainer.core.suites import check_suites, evaluate_suite
 from assay.trainer.core.world import join
 from assay.trainer.data.suites import load_suites
-from assay.trainer.engines.engine import Engine, EngineHost, Sampler
-from assay.trainer.engines.models import LoadedPolicy, device_of, load_policy
+from assay.trainer.engines.engine import Sampler
+from assay.trainer.engines.models import device_of, load_policy
 from assay.trainer.engines.requirements import check_installed
 from assay.trainer.recipes.train import judging
 from assay.trainer.records import report
@@ -78,7 +76,7 @@ def run(
             check_suites(config, suites, judge, policy)
             if world.main:
                 record(folder, config, data={one.suite.name: dict(one.origin) for one in suites})
-            with _engine(config, policy) as engine:
+            with standing_engine(config, policy) as engine:
                 for items in suites:
                     display.begin(items.suite.name, len(items.problems))
                     found[items.suite.name] = evaluate_suite(
@@ -121,28 +119,6 @@ def run(
 
 
 _NOTE = "95 % intervals over items; faults are in no figure"
-
-
-@contextmanager
-def _engine(config: Config, policy: LoadedPolicy) -> Iterator[Engine]:
-    @contextmanager
-    def opened() -> Iterator[Any]:
-        with torch.no_grad():
-            yield policy.model
-
-    host = EngineHost(
-        model_context=opened,
-        tokenizer=policy.tokenizer,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-        dtype=torch.bfloat16 if policy.mixed else None,
-    )
-    engine = engine_for(host, config)
-    try:
-        yield engine
-    finally:
-        engine.close()
 
 
 def _keep_rollouts(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,10 @@ from assay.kit.errors import ConfigError
 from assay.kit.runs.progress import Display
 from assay.kit.runs.records import write_rows
 from assay.trainer.algos.offline import best_actions
-from assay.trainer.core.answering import engine_for, rollout_sampling
+from assay.trainer.core.answering import rollout_sampling, standing_engine
 from assay.trainer.core.build import encoder
-from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.data.problems import Problem
-from assay.trainer.engines.engine import EngineHost, Sampler
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy, load_policy
 from assay.trainer.engines.types import Draw, Request, Response
 from assay.trainer.recipes.best_actions.logged import LoggedStep, steps_in
@@ -141,24 +139,15 @@ class _Drawn:
 def _drawn(
     config: Config, loaded: LoadedPolicy, states: Sequence[tuple[LoggedStep, tuple[int, ...]]]
 ) -> list[_Drawn]:
-    host = EngineHost(
-        model_context=lambda: nullcontext(loaded.model),
-        tokenizer=loaded.tokenizer,
-        seed=config.run.seed,
-        end_ids=end_token_ids(loaded),
-        autocast=loaded.autocast,
-    )
-    engine, size = engine_for(host, config), config.rollout.group_size
+    size = config.rollout.group_size
     requests = [
         Request(Draw(number, _problem(step), prompt), index)
         for number, (step, prompt) in enumerate(states)
         for index in range(size)
     ]
-    try:
+    with standing_engine(config, loaded) as engine:
         sampler = Sampler(engine, rollout_sampling(config.rollout))
         said = sampler.generate(requests, lambda _place, _response: None)
-    finally:
-        engine.close()
     return [
         _Drawn(step, prompt, tuple(said[number * size : (number + 1) * size]))
         for number, (step, prompt) in enumerate(states)

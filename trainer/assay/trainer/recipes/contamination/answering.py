@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,12 @@ import torch
 
 from assay.kit.errors import ConfigError
 from assay.kit.runs.progress import Display
-from assay.trainer.core.answering import engine_for
+from assay.trainer.core.answering import standing_engine
 from assay.trainer.core.build import encoder
-from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.data.columns import found_columns
 from assay.trainer.data.problems import Problem, problem_of
 from assay.trainer.data.sources import file_table
-from assay.trainer.engines.engine import EngineHost, Sampler
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import Draw, Request, Response, Sampling
 from assay.trainer.recipes.contamination.scores import Answered, RowAnswers
@@ -209,21 +208,10 @@ def _unheard(_place: int, _response: Response) -> None:
 def respondent(config: Config, policy: LoadedPolicy, new_tokens: int) -> Iterator[Respondent]:
     """A loaded model, with the configured engine open inside the block."""
     policy.model.eval()
-    host = EngineHost(
-        model_context=lambda: nullcontext(policy.model),
-        tokenizer=policy.tokenizer,
-        seed=config.run.seed,
-        end_ids=end_token_ids(policy),
-        autocast=policy.autocast,
-        dtype=torch.bfloat16 if policy.mixed else None,
-    )
-    engine = engine_for(host, config)
     room: Any = getattr(policy.model.config, "max_position_embeddings", 0)
-    try:
+    with standing_engine(config, policy) as engine:
         sampler = Sampler(engine, replace(_SAMPLED, max_new_tokens=new_tokens))
         yield Respondent(config, policy, sampler, new_tokens=new_tokens, room=room or 0)
-    finally:
-        engine.close()
 
 
 def answered_rows(

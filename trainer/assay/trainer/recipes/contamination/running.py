@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from rich.console import Console
+
+from assay.cli.commands.work import tell_resume
 from assay.cli.scoring.partial import PartialFile
 from assay.cli.scoring.rows import dump
 from assay.kit.console import make_console
@@ -58,7 +61,8 @@ def audit_rows(
     asked = {row.problem.asked for row in rows}
     if shared := [row.id for row in clean if row.problem.asked in asked]:
         raise ConfigError(f"{against}: row {shared[0]} is among the suspect rows too; remove it")
-    display = Display(make_console(stderr=True))
+    console = make_console(stderr=True)
+    display = Display(console)
     origin = {
         "model": config.model.name,
         "data": [str(data), digest],
@@ -70,12 +74,13 @@ def audit_rows(
     }
     made_from = {**origin, "recall": recall, "rows": most, "settings": list(overrides)}
     found: list[ScoredRow] = []
-    with _kept(json_file, made_from, found, display) as (keep, finish):
+    count = len(rows) + len(clean)
+    with _kept(json_file, made_from, found, count, console) as (keep, finish):
 
         def take(row: SuspectRow, answers: RowAnswers) -> None:
             keep(ScoredRow(row.id, row.member, {n: one(answers) for n, one in SCORES.items()}))
 
-        if len(found) < len(rows) + len(clean):
+        if len(found) < count:
             policy = load_policy(config.model, display.note)
             with respondent(config, policy, max_new_tokens) as one:
                 for some, before, what in ((rows, 0, "suspect"), (clean, len(rows), "clean")):
@@ -103,7 +108,11 @@ def audit_rows(
 
 @contextmanager
 def _kept(
-    path: Path | None, made_from: Mapping[str, Any], found: list[ScoredRow], display: Display
+    path: Path | None,
+    made_from: Mapping[str, Any],
+    found: list[ScoredRow],
+    count: int,
+    console: Console,
 ) -> Iterator[tuple[Callable[[ScoredRow], None], Callable[[ContaminationReport], None]]]:
     """Puts into `found` what an interrupted audit left.
 
@@ -117,10 +126,7 @@ def _kept(
         found.append(ScoredRow(line["id"], line["member"], line["scores"]))
 
     with PartialFile(path, made_from, left) as file:
-        if file.kept:
-            display.note(f"going on: {file.kept} rows were answered by an interrupted audit")
-        if file.discarded:
-            display.note(f"starting anew: {file.partial.name} is of other rows or other settings")
+        tell_resume(file, count, console)
 
         def keep(row: ScoredRow) -> None:
             found.append(row)
@@ -139,7 +145,8 @@ def _kept(
         try:
             yield keep, finish
         except KeyboardInterrupt:
-            display.note(f"{len(found)} rows are kept in {file.partial}: run it again to go on")
+            kept = f"interrupted: {len(found)} of {count} rows are kept in {file.partial}"
+            console.print(f"{kept}; run the same command again to go on", highlight=False)
             raise
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,11 +15,10 @@ from assay.clients import Transport
 from assay.environments.formats import format_of
 from assay.kit.errors import ConfigError
 from assay.kit.runs.progress import Display
-from assay.trainer.core.answering import engine_for, rollout_sampling
+from assay.trainer.core.answering import rollout_sampling, standing_engine
 from assay.trainer.core.build import encoder
-from assay.trainer.core.evaluation import end_token_ids
 from assay.trainer.core.rewards import EVALUATION, open_judge
-from assay.trainer.engines.engine import EngineHost, Sampler
+from assay.trainer.engines.engine import Sampler
 from assay.trainer.engines.models import LoadedPolicy, load_policy
 from assay.trainer.recipes.pivots.profiling import VERIFIER, profiles
 from assay.trainer.recipes.pivots.trajectories import RecordedTurn, turns_in
@@ -126,22 +124,16 @@ def _profile(  # noqa: PLR0917  # what the run is
 ) -> None:
     loaded = policy or load_policy(config.model, display.note)
     loaded.model.eval()
-    host = EngineHost(
-        model_context=lambda: nullcontext(loaded.model),
-        tokenizer=loaded.tokenizer,
-        seed=config.run.seed,
-        end_ids=end_token_ids(loaded),
-        autocast=loaded.autocast,
-    )
-    engine = engine_for(host, config)
-    sampler = Sampler(engine, rollout_sampling(config.rollout))
-    display.begin("profiling turns", len(turns), tally.turns)
     reward = replace(config.reward, verifier=VERIFIER)
+    display.begin("profiling turns", len(turns), tally.turns)
     try:
-        with open_judge(reward, transport, run="pivots") as judge:
+        with (
+            standing_engine(config, loaded) as engine,
+            open_judge(reward, transport, run="pivots") as judge,
+        ):
             found = profiles(
                 islice(turns, tally.turns, None),
-                sampler,
+                Sampler(engine, rollout_sampling(config.rollout)),
                 lambda: judge.open_round(0, EVALUATION),
                 encoder(loaded),
                 samples=config.rollout.group_size,
@@ -156,7 +148,6 @@ def _profile(  # noqa: PLR0917  # what the run is
                 display.advance(tally.turns)
     finally:
         display.end()
-        engine.close()
 
 
 def _drawn(turns: list[RecordedTurn], limit: int, seed: int) -> list[RecordedTurn]:
