@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 from golden.reference import Vector, mean, softmax
 
@@ -182,3 +184,34 @@ def mixture_scores(
     middle = mean(scores)
     found = ridge([features(w) for w in weights], [s - middle for s in scores], strength)
     return [middle + sum(c * x for c, x in zip(found, features(w), strict=True)) for w in asked]
+
+
+CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
+    (
+        step_class_loss,
+        "Stop Regressing, arXiv 2403.03950",
+        {
+            "logits": [[0.0, 1.0, 2.0, -1.0], [0.5, 0.5, -0.5, 0.0], [1.0, 0.0, 0.0, 3.0]],
+            "labels": [1.0, 0.0, -1.0],
+            "weights": [1.0, 0.5, 2.0],
+        },
+    ),
+    *(
+        (
+            conservative_targets,
+            "B-Coder, arXiv 2310.03173",
+            {
+                "steps": [
+                    [[1.0, 3.0, 2.0], 2, 0.5],
+                    [[0.5, -0.5, 0.25], 0, -0.25],
+                    [[2.0, 2.5, -1.0], 2, 1.0],
+                ],
+                "reward": -0.25,
+                "alpha": alpha,
+                "gamma": 0.5,
+                "lam": lam,
+            },
+        )
+        for alpha, lam in ((1.0, 0.0), (0.5, 1.0), (2.0, 0.75))
+    ),
+]

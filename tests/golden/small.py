@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import SimpleNamespace
 from typing import Any
@@ -203,34 +203,3 @@ def _pieces(values: Sequence[int | None], size: int) -> Iterator[tuple[int | Non
     left = iter(values)
     while piece := tuple(islice(left, size)):
         yield piece
-
-
-CASES: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
-    (
-        step_class_loss,
-        "Stop Regressing, arXiv 2403.03950",
-        {
-            "logits": [[0.0, 1.0, 2.0, -1.0], [0.5, 0.5, -0.5, 0.0], [1.0, 0.0, 0.0, 3.0]],
-            "labels": [1.0, 0.0, -1.0],
-            "weights": [1.0, 0.5, 2.0],
-        },
-    ),
-    *(
-        (
-            conservative_targets,
-            "B-Coder, arXiv 2310.03173",
-            {
-                "steps": [
-                    [[1.0, 3.0, 2.0], 2, 0.5],
-                    [[0.5, -0.5, 0.25], 0, -0.25],
-                    [[2.0, 2.5, -1.0], 2, 1.0],
-                ],
-                "reward": -0.25,
-                "alpha": alpha,
-                "gamma": 0.5,
-                "lam": lam,
-            },
-        )
-        for alpha, lam in ((1.0, 0.0), (0.5, 1.0), (2.0, 0.75))
-    ),
-]

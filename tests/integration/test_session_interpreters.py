@@ -101,20 +101,7 @@ def test_an_error_says_what_it_likes(server: Server, text: str) -> None:
     assert session.execute("6 * 7").value == "42"
 
 
-@pytest.mark.parametrize(
-    "language",
-    [
-        "python",
-        pytest.param(
-            "bash",
-            marks=pytest.mark.xfail(
-                strict=False,
-                reason="on some machines bash hears nothing after an interrupt that comes as its "
-                "cell begins: the session is killed after 2 s, and says so",
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("language", ["python", "bash"])
 def test_a_call_that_is_cancelled_at_once_leaves_the_session(server: Server, language: str) -> None:
     """Also where the interrupt comes before the cell."""
     session = server.one(language=language)

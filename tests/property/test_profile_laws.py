@@ -229,6 +229,23 @@ def test_the_order_of_components_does_not_matter(
     assert scores(one) == scores(two)
 
 
+def test_a_product_has_one_range_in_any_order_of_the_components() -> None:
+    """3 * 2.312 * 4.5 is another number than 3 * 4.5 * 2.312."""
+    one, two, product = (
+        ProfilePart(name, Member("plain"), weight=0.0, scale=0.0, offset=offset)
+        for name, offset in (("p0", 2.312), ("p1", 4.5), ("p2", 3.0))
+    )
+    product = replace(product, weight=1.0, times=("p0", "p1"))
+    definition = Definition(
+        "file.toml", "any", "Any.", (), (), (one, two, product), (), "p0", None, (), (), ""
+    )
+    profiles = [
+        Profile(bind(replace(definition, parts=parts), VERIFIERS.get))
+        for parts in ((one, two, product), (two, one, product), (product, two, one))
+    ]
+    assert {profile.spec.max_reward for profile in profiles} == {3.0 * 2.312 * 4.5}
+
+
 @given(_runs())
 def test_a_gate_that_decides_gives_exactly_its_reward(
     run: tuple[Definition, Profile, VerifierItem, dict[str, Outcome]],

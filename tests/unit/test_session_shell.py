@@ -207,6 +207,17 @@ def test_interrupts_that_go_on_shift_no_answer(own: Process, code: str) -> None:
         assert own.run(f"echo after {number}").out == b"after %d\n" % number
 
 
+def test_an_interrupt_as_a_program_begins_ends_it_and_leaves_the_shell(own: Process) -> None:
+    """The program is being made then, and may miss it; bash may wait for it, or for nobody."""
+    own.run("kept=1")
+    for number in range(100):
+        own.interrupt_soon(number % 25 * 0.0001 + 0.0005, again_s=1)  # if it comes before the cell
+        assert own.run("sleep 99").end == "interrupted"
+        own.calm()
+        assert own.holds() == []
+    assert own.run("echo $kept").out == b"1\n"
+
+
 def test_a_program_that_takes_an_interrupt_ends_the_cell_too(own: Process) -> None:
     ran = own.run(
         "python3 -c 'import time; print(\"begun\", flush=True); time.sleep(99)'; echo after",

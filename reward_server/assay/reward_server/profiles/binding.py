@@ -372,7 +372,8 @@ def _contribution(
     part: ProfilePart, definition: Definition, bound: Mapping[str, Bound]
 ) -> Interval:
     """The range of weight times shaped reward; it includes 0 where the part may be left out."""
-    factors = [one for one in definition.parts if one.name in part.times]
+    parts = {one.name: one for one in definition.parts}
+    factors = [parts[name] for name in part.times]  # multiplied in the order of the judgement
     ends = [part.weight]
     for one in (part, *factors):
         products = [end * other for end in ends for other in _shaped_range(one, bound)]

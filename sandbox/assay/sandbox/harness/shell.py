@@ -6,7 +6,7 @@ and writes to a pipe, each word of it with the cell's number and a null characte
 
     s1                it has read the cell, which begins now: from here on SIGINT is passed on
     1 0 hiBs /folder  the cell has ended: its status, options, and the working directory
-    y1                no interrupt of the cell is on its way any more
+    y1.0              no interrupt of the cell is on its way any more; the number of the question
 
 A cell's text comes through a pipe of its own; its output goes straight to this process's stdout and
 stderr; its stdin is empty. None of our descriptors is open in it, nor in what it starts.
@@ -310,14 +310,18 @@ class BashShell:
     def _settle(self, shell: _Shell, number: int) -> None:
         """Waits until the shell has taken every interrupt: one makes it forget a line of ours."""
         self._begun = False
-        said = b"y%d" % number
-        for _ in range(_REMINDERS):
-            shell.tell(b"\nbuiltin printf 'y%d\\0' >&62\n" % number)
+        for attempt in range(_REMINDERS):
+            said = b"y%d.%d" % (number, attempt)
+            shell.tell(b"\nbuiltin printf '%s\\0' >&62\n" % said)
             word = shell.hear(_PATIENCE_MS)
             while word is not None and word != said:
                 word = shell.hear(_PATIENCE_MS)
             if word == said:
+                self._interrupt_left(shell)
                 return
+            # It came as the cell began a program, which has not had it and is waited for.
+            shell.interrupt()
+            self._interrupt_all()
         raise _Ended(shell.close())
 
     def _interrupt(self, number: int, frame: Any) -> None:
@@ -334,6 +338,16 @@ class BashShell:
         for pid, group, _ in self._processes():
             if pid == group and pid not in self._sessions:
                 _signal_group(group)
+
+    def _interrupt_left(self, shell: _Shell) -> None:
+        """SIGINT to a program that the cell began as it came, and that nobody waits for.
+
+        Background jobs are in the same group, and ignore it.
+        """
+        for pid, group, _ in self._processes():
+            if group == shell.pid != pid:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, SIGINT)
 
     def _save(self, shell: _Shell) -> bytes | None:
         shell.tell(_SAVE)
