@@ -48,6 +48,7 @@ from pydantic import Field
 from assay.kit import toml_config
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
+from assay.trainer.recipes.chain.choosing import Beginning, check_kept
 from assay.trainer.recipes.chain.labelling import LabelStage, RmStage, check_options, served
 from assay.trainer.recipes.ladder.processes import RungRun
 from assay.trainer.recipes.reward_model import config as rm_configs
@@ -58,6 +59,8 @@ from assay.trainer.settings.config import Config
 from assay.trainer.settings.kinds import Strict
 from assay.trainer.settings.overrides import flat, merged
 
+BEGINNING = "begins-with"
+"""Beside a stage's run: the checkpoint that was chosen for it."""
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
@@ -70,6 +73,8 @@ class StageConfig(Strict):
     command: Literal["train", "train-rm", "label-critiques"] = "train"
     model: str = ""
     """The stage whose model it begins with; empty for that of the settings."""
+    entropy: Annotated[float, Field(gt=0)] | None = None
+    """Begin with the last checkpoint of `model` that has so many nats a token, not with its end."""
     rows: str = ""
     """The stage whose rollouts or labels it learns from; empty for those of the settings, or none.
     """
@@ -90,7 +95,14 @@ class ChainConfig(Strict):
     overrides: dict[str, Any] = field(default_factory=dict)
 
 
-Stage = RungRun | LabelStage | RmStage
+@dataclass(frozen=True, slots=True, eq=False)
+class StageRun(RungRun):
+    """A stage that is `assay train`."""
+
+    beginning: Beginning | None = None  # the checkpoint that is chosen for it, if one is
+
+
+Stage = StageRun | LabelStage | RmStage
 
 
 def load(path: Path, overrides: Iterable[str], folder: Path) -> list[Stage]:
@@ -114,6 +126,8 @@ def load(path: Path, overrides: Iterable[str], folder: Path) -> list[Stage]:
         origin = f"{path}, stage {stage.name}"
         if bool(stage.base) == (stage.command == "label-critiques"):
             raise ConfigError(f"{origin}: `base` is the settings of train and train-rm, and theirs")
+        if stage.entropy is not None and (stage.command != "train" or not stage.model):
+            raise ConfigError(f"{origin}: `entropy` is for a run, and chooses from its `model`")
         if stage.command == "train":
             own = [*filter(None, (_for_stage(text, stage.name, names) for text in texts))]
             made: Stage = _run(stage, path, found.overrides, own, stages, folder)
@@ -132,9 +146,9 @@ def _run(  # noqa: PLR0917  # what a stage is made of
     own: Sequence[str],
     before: Mapping[str, Stage],
     folder: Path,
-) -> RungRun:
+) -> StageRun:
     origin = f"{path}, stage {stage.name}"
-    given = [*own, *_handed(stage, before, origin)]
+    given = [*own, *_handed(stage, before, origin, folder)]
     judge: tuple[str, ...] = ()
     if stage.judge:
         trained = RunFolder(_named(stage.judge, before, origin, RmStage).folder).model
@@ -144,7 +158,12 @@ def _run(  # noqa: PLR0917  # what a stage is made of
         raise ConfigError(f"{origin}: with a `judge` it has services of its own; no reward.target")
     seed = config.run.seed
     where = folder / stage.name / str(seed)
-    return RungRun(stage.name, seed, config, where, judge)
+    beginning = None
+    if stage.entropy is not None:
+        earlier = _named(stage.model, before, origin, StageRun)
+        check_kept(earlier.config, origin)
+        beginning = Beginning(earlier.folder, stage.entropy, folder / stage.name / BEGINNING)
+    return StageRun(stage.name, seed, config, where, judge, beginning=beginning)
 
 
 def _command(
@@ -153,7 +172,7 @@ def _command(
     origin = f"{path}, stage {stage.name}"
     where = folder / stage.name
     if stage.command == "label-critiques":
-        source = _named(stage.rows, before, origin, RungRun).folder
+        source = _named(stage.rows, before, origin, StageRun).folder
         options: dict[str, Any] = {**stage.options, **dict(map(_option, own))}
         model = options.pop("model", "")
         if stage.model:
@@ -183,7 +202,7 @@ def _model_of(name: str, before: Mapping[str, Stage], origin: str) -> Path:
     """The model of a stage that trains, a policy or a judge."""
     if isinstance(before.get(name), RmStage):
         return RunFolder(_named(name, before, origin, RmStage).folder).model
-    return RunFolder(_named(name, before, origin, RungRun).folder).model
+    return RunFolder(_named(name, before, origin, StageRun).folder).model
 
 
 def _for_stage(text: str, name: str, names: Sequence[str]) -> str:
@@ -212,19 +231,23 @@ def _config(
     return configs.build(tree, given, origin=origin, saved=True, layers=tuple(layers))
 
 
-def _handed(stage: StageConfig, before: Mapping[str, Stage], origin: str) -> list[str]:
+def _handed(
+    stage: StageConfig, before: Mapping[str, Stage], origin: str, folder: Path
+) -> list[str]:
     """What earlier stages leave it, as overrides."""
     handed = []
     if stage.model:
-        model = RunFolder(_named(stage.model, before, origin, RungRun).folder).model
+        model = RunFolder(_named(stage.model, before, origin, StageRun).folder).model
+        if stage.entropy is not None:
+            model = folder / stage.name / BEGINNING
         handed.append(f"model.name={model}")
     if stage.rows:
-        rows = _named(stage.rows, before, origin, RungRun).folder
+        rows = _named(stage.rows, before, origin, StageRun).folder
         handed.append(f"method.offline.rows={rows}")
     return handed
 
 
-S = TypeVar("S", RungRun, LabelStage, RmStage)
+S = TypeVar("S", StageRun, LabelStage, RmStage)
 
 
 def _named(name: str, before: Mapping[str, Stage], origin: str, kind: type[S]) -> S:
@@ -239,7 +262,7 @@ def _named(name: str, before: Mapping[str, Stage], origin: str, kind: type[S]) -
 
 
 _KINDS: Mapping[type, str] = {
-    RungRun: "`assay train`",
+    StageRun: "`assay train`",
     LabelStage: "`assay label-critiques`",
     RmStage: "`assay train-rm`",
 }

@@ -14,10 +14,10 @@ from rich.console import Console
 from assay.kit.runs.progress import Display
 from assay.trainer.errors import TrainingStoppedError
 from assay.trainer.recipes.chain.labelling import carry_out, services_with
-from assay.trainer.recipes.chain.plan import Stage
+from assay.trainer.recipes.chain.plan import Stage, StageRun
 from assay.trainer.recipes.children import INTERRUPTED
 from assay.trainer.recipes.ladder.climb import RunQueue
-from assay.trainer.recipes.ladder.processes import RungRun, last_line
+from assay.trainer.recipes.ladder.processes import last_line
 
 
 def run(stages: Sequence[Stage], folder: Path, console: Console) -> int:
@@ -40,7 +40,7 @@ def run(stages: Sequence[Stage], folder: Path, console: Console) -> int:
         display.note(f"{where} (its output: {stage.log})")
         try:
             whole = (
-                _train(stage, display) if isinstance(stage, RungRun) else carry_out(stage, display)
+                _train(stage, display) if isinstance(stage, StageRun) else carry_out(stage, display)
             )
         except TrainingStoppedError as error:
             raise TrainingStoppedError(
@@ -49,18 +49,20 @@ def run(stages: Sequence[Stage], folder: Path, console: Console) -> int:
         if not whole:
             display.note(f"interrupted in {where}; the same command goes on")
             return INTERRUPTED
-    text = _write([stage for stage in stages if isinstance(stage, RungRun)], folder)
+    text = _write([stage for stage in stages if isinstance(stage, StageRun)], folder)
     display.note(text)
     return 0
 
 
-def _train(stage: RungRun, display: Display) -> bool:
+def _train(stage: StageRun, display: Display) -> bool:
     """Whether a run ended; false when it was interrupted.
 
     Raises:
         StartupError: services of its own could not start.
         TrainingStoppedError: it failed.
     """
+    if stage.beginning and stage.state() == "new":
+        display.note(stage.beginning.choose())
     with services_with(stage.judge, stage.folder.parent / "services", "reward") as own:
         job = replace(stage, also=(f"reward.target={own.address}",)) if own else stage
         work = RunQueue(display, [job], deque([job]), 1)
@@ -75,7 +77,7 @@ def _train(stage: RungRun, display: Display) -> bool:
     return False
 
 
-def _write(stages: Sequence[RungRun], folder: Path) -> str:
+def _write(stages: Sequence[StageRun], folder: Path) -> str:
     reports = {stage.rung: _report(stage) for stage in stages}
     lines = ["| stage | method | held-out accuracy before | after |", "|---|---|---|---|"]
     told = {}
@@ -90,7 +92,7 @@ def _write(stages: Sequence[RungRun], folder: Path) -> str:
     return text
 
 
-def _report(stage: RungRun) -> dict[str, Any]:
+def _report(stage: StageRun) -> dict[str, Any]:
     text = (stage.folder / "report.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
