@@ -14,7 +14,11 @@ from assay.cli.main import run
 from assay.clients import EmbeddedServices
 from assay.reward_server.domain import RemoteVerifier, Verifier
 from assay.reward_server.registry import FAMILIES, plug_ins
+from assay.reward_server.verifiers.runners import RunnerVerifier
+from assay.reward_server.verifiers.sql import SqlVerifier
+from assay.reward_server.verifiers.verilog import VerilogVerifier
 from audit_support import PAIRS
+from checkers_support import needs
 
 NUMBERS = [
     ("A pen costs 3, a book 4. Both?", "7"), ("How many are 12 dozen?", "144"),
@@ -131,6 +135,27 @@ def own_rows(verifier: Verifier) -> list[dict[str, Any]]:
         row = rows.setdefault(json.dumps(row), row)
         row.setdefault(known, []).append(item.response())
     return list(rows.values())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [SqlVerifier, pytest.param(VerilogVerifier, marks=needs("yosys", "iverilog"))],
+)
+def test_those_that_run_something_have_none(tmp_path: Path, kind: type[RunnerVerifier]) -> None:
+    """On their own examples, in services of their own with a sandbox; `code`: with the command."""
+    verifier = kind(None)  # type: ignore[arg-type]
+    data, out = tmp_path / "rows.jsonl", tmp_path / "report.json"
+    data.write_text("".join(json.dumps(row) + "\n" for row in own_rows(verifier)))
+    given = ["audit", verifier.spec.name, "--data", str(data), "--json", str(out)]
+    assert run(given) == 0
+    results = {
+        one["measured"].get("class"): one["measured"]
+        for one in json.loads(out.read_text())["results"]
+    }
+    assert results["given-right"]["asked"] >= 1
+    assert results["given-wrong"]["asked"] >= 2
+    assert results["given-right"]["unwanted"] == 0
+    assert not any(one.get("faults") for one in results.values())
 
 
 IN_PROCESS = {

@@ -31,7 +31,12 @@ from assay.clients.execution import (
 )
 from assay.clients.reward import RewardClient
 from assay.clients.rows.items import Defaults, Keys, RowError, item_of
-from assay.clients.services import EmbeddedServices, installed_services
+from assay.clients.services import (
+    ASKED_SERVICES,
+    EmbeddedServices,
+    installed_services,
+    who_brings,
+)
 from assay.clients.types import Data, Item, Result, VerifierInfo
 from assay.kit.errors import ConfigError
 from assay.kit.hints import did_you_mean
@@ -158,7 +163,7 @@ def reached(
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-audit-")))
             name, arguments = _SERVED, ["--verifier", _spec(target, folder)]
         execute = None
-        names = _needed(rows, ["reward"] if not server.target else [])
+        names = _needed(rows, name, [] if server.target else ["reward"])
         if names:
             services = stack.enter_context(_services(names, arguments))
             if "sandbox" in names:
@@ -175,10 +180,11 @@ def reached(
         yield Reachable(_served(client, items), scale, info.version, execute)
 
 
-def _needed(rows: Sequence[AuditRow], names: list[str]) -> list[str]:
-    """The services to start: a sandbox, too, where rows have tests of a program."""
-    tested = any(row.tests is not None for row in rows)
-    return ["sandbox", *names] if tested and "sandbox" in installed_services() else names
+def _needed(rows: Sequence[AuditRow], verifier: str, names: list[str]) -> list[str]:
+    """The services to start: a sandbox, too, for a verifier or tests that need it."""
+    asked = bool(names) and ASKED_SERVICES.get(verifier) == "sandbox"
+    wanted = asked or any(row.tests is not None for row in rows)
+    return ["sandbox", *names] if wanted and "sandbox" in installed_services() else names
 
 
 def _services(names: list[str], arguments: list[str]) -> EmbeddedServices:
@@ -212,7 +218,7 @@ def _found(client: RewardClient, name: str) -> VerifierInfo:
         near = did_you_mean(name, (one.name for one in info.verifiers))
         raise ConfigError(
             f"no verifier is called {name!r}{near}; a function of yours is FILE.py:FUNCTION or "
-            "package.module:function"
+            f"package.module:function{who_brings(name)}"
         )
     return found
 
