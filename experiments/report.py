@@ -7,16 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.trainer.recipes.ladder.stats import SeedMean, difference
+from experiments.claim import Runs, column
 from experiments.miniature import as_data, over_seeds, told
 
-Runs = Mapping[str, Mapping[int, Mapping[str, Any]]]
-"""Results by contestant and seed."""
 Points = Sequence[tuple[float, float]]
-
-
-def column(runs: Runs, name: str, key: str) -> dict[int, Any]:
-    """A figure of a contestant, by seed."""
-    return {seed: one[key] for seed, one in runs[name].items()}
 
 
 def change(runs: Runs, name: str, first: str, key: str) -> SeedMean | None:

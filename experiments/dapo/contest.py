@@ -39,6 +39,7 @@ from assay.trainer.recipes.ladder import outcome, plan, table
 from assay.trainer.recipes.ladder.stats import difference, estimate
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings.config import Config
+from experiments.claim import Runs, column
 from experiments.dapo import table as clip_higher_table
 from experiments.miniature import (
     Job,
@@ -53,7 +54,6 @@ from experiments.miniature import (
     told,
     train,
 )
-from experiments.report import Runs, column
 from experiments.tasks import LIMIT, counting, counts_right
 
 LADDER = Path(__file__).parents[2] / "configs" / "ladders" / "dapo.toml"

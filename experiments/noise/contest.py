@@ -59,6 +59,7 @@ from assay.kit.runs import environment
 from assay.kit.runs.records import read_rows
 from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
+from experiments.claim import Runs
 from experiments.miniature import (
     Item,
     Service,
@@ -75,7 +76,7 @@ from experiments.miniature import (
     train,
     write_problems,
 )
-from experiments.report import Runs, compare
+from experiments.report import compare
 from experiments.tasks import coin
 
 HEDGE, HEDGES, FALLS = "?", 0.05, 0.8

@@ -56,6 +56,7 @@ from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from experiments.claim import Runs
 from experiments.miniature import (
     Item,
     Job,
@@ -70,7 +71,7 @@ from experiments.miniature import (
     train,
     write_problems,
 )
-from experiments.report import Points, Runs, compare, draw, leads
+from experiments.report import Points, compare, draw, leads
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 ASKED, WRITTEN = "ABCDEFGHIJKLMNOPQRST", "abcdefghij"

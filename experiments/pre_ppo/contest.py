@@ -58,6 +58,7 @@ from assay.trainer.recipes.ladder.stats import difference
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from experiments.claim import Runs
 from experiments.miniature import (
     Item,
     Job,
@@ -72,7 +73,7 @@ from experiments.miniature import (
     told,
     train,
 )
-from experiments.report import Points, Runs, compare, draw, leads
+from experiments.report import Points, compare, draw, leads
 from experiments.tasks import COUNTING, COUNTING_SHAPE, COUNTING_WORDS, LIMIT, attempt, coin
 
 LETTERS = "ABCDEFGHIJ"

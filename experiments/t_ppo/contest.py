@@ -33,6 +33,7 @@ from assay.trainer.recipes.ladder import plan
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
+from experiments.claim import Runs, column
 from experiments.errands import LIMIT, drawn_number, errands, errands_right
 from experiments.miniature import (
     Service,
@@ -46,7 +47,7 @@ from experiments.miniature import (
     told,
     train,
 )
-from experiments.report import Runs, change, column
+from experiments.report import change
 
 CONFIG = Path(__file__).parents[2] / "configs" / "t_ppo.toml"
 WINDOW = LIMIT // 3
