@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,18 +18,25 @@ from typing import Any
 
 import pytest
 
-from planted_graders import generate, generate_second, generate_third
+from planted_graders import generate, generate_fourth, generate_second, generate_third
 
 ROOM = Path(generate.__file__).parent
 MANIFEST = tomllib.loads((ROOM / "manifest.toml").read_text(encoding="utf-8"))
 GRADERS: list[dict[str, Any]] = MANIFEST["grader"]
 PLANTED = [grader for grader in GRADERS if grader["defect"]]
-KINDS = {**generate.KINDS, **generate_second.KINDS, **generate_third.KINDS}
-SETS = {"second": generate_second.KINDS, "third": generate_third.KINDS}
+SETS = {
+    "second": generate_second.KINDS,
+    "third": generate_third.KINDS,
+    "fourth": generate_fourth.KINDS,
+}
+KINDS = {kind: made for kinds in (generate.KINDS, *SETS.values()) for kind, made in kinds.items()}
 LATER = [grader for grader in PLANTED if grader.get("set") in SETS]
 SOUND = [grader for grader in GRADERS if not grader["defect"]]
 # Answers whose parts may come in any order.
-PARTED_BY = {"members": ", ", "several": ", ", "arrows": "; ", "table": "\n", "parts": "\n"}
+PARTED_BY = {
+    "members": ", ", "several": ", ", "arrows": "; ", "table": "\n", "parts": "\n",
+    "entities": "; ", "dotenv": "\n", "system": ", ", "knights": ", ",
+}  # fmt: skip
 METRES = {"mm": "0.001", "cm": "0.01", "m": "1", "km": "1000"}
 SYNONYMS = {second: first for first, second in generate_third.NOUNS + generate_third.KINDLY}
 
@@ -106,6 +114,8 @@ def in_a_box(answer: str) -> Fraction:
 MEANINGS: dict[str, Callable[[str], object]] = {
     "boxed": in_a_box,
     "oneliner": values_of,
+    "derivative": lambda answer: values_of(answer.replace("^", "**")),
+    "countdown": lambda answer: (eval(answer), sorted(re.findall(r"\d+", answer))),
     "pages": named_pages,
     "length": metres,
     "share": Fraction,
@@ -133,6 +143,7 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
         "generate.py",
         "generate_second.py",
         "generate_third.py",
+        "generate_fourth.py",
     }
     written = {
         (file, name)
@@ -147,7 +158,9 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
     assert all("witness_response" not in grader for grader in SOUND)
 
 
-@pytest.mark.parametrize(("which", "planted", "sound"), [("second", 45, 25), ("third", 80, 60)])
+@pytest.mark.parametrize(
+    ("which", "planted", "sound"), [("second", 45, 25), ("third", 80, 60), ("fourth", 70, 40)]
+)
 def test_a_later_set_is_large_and_of_kinds_of_its_own(which: str, planted: int, sound: int) -> None:
     of_set = [grader for grader in GRADERS if grader.get("set") == which]
     depths = Counter(grader["depth"] for grader in of_set if grader["defect"])
