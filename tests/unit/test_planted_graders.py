@@ -206,7 +206,8 @@ def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, A
             if meaning(kind, other) != meaning(kind, reference)
         ]
         everything = [*said, plain(kind, reference), *said]
-        tried = [*said, "", "I do not know", prompt, "\n".join(everything), ", ".join(everything)]
+        some = said[:: 4 if kind == "derivative" else 1]  # to derive all of them takes a minute
+        tried = [*some, "", "I do not know", prompt, "\n".join(everything), ", ".join(everything)]
         shown += any(accepts(grader, response, reference) for response in tried)
     assert (shown >= 10) == (grader["depth"] == "obvious")
 
@@ -266,7 +267,7 @@ def test_a_sound_grader_refuses_what_is_plainly_wrong(grader: dict[str, Any]) ->
     kind = grader["rows"]
     assert [
         (response, reference)
-        for prompt, reference in rows(kind)[:20]
+        for prompt, reference in rows(kind)[: 6 if kind == "derivative" else 20]
         for response in wrong_responses(kind, prompt, reference)
         if accepts(grader, response, reference)
     ] == []
