@@ -84,8 +84,8 @@ def test_other_reactions_are_other_reactions(text: str) -> None:
 def test_other_patterns_match_other_strings(a: int, b: int, end: str, last: int) -> None:
     text = f"[a-{end}]{{{a}}}[0-{last}]{{{b}}}"
     letters = ["a", end, chr(ord(end) + 1), chr(ord(end) - 1)]
-    digits = ["0", "1", str(last), str(last + 1), str(last - 1)]
-    samples = [x * m + y * n for x in letters for y in digits for m in range(7) for n in range(7)]
+    digits = "0123456789"
+    samples = [x * m + y * n for x in letters for y in digits for m in range(6) for n in range(6)]
     samples += ["", "zz", "_" * (a + b), "b0" * a, "0" * b + "a" * a]
     found = holes(text, "Reply with a regular expression alone.")
     assert len(found) > 8
