@@ -352,10 +352,10 @@ def test_what_is_certain_and_what_is_only_a_warning(
         ("", "3x-2", "formula"), ("", "x-1", "formula"), ("", "2 1/2", "number"),
         ("", "He came.\nHe saw.", "prose"), ("", "def f(x):\n    return 1", "prose"),
         ("", "(3, 4)", "list"), ("", "\\{1, 2\\}", "list"),
-        ("", "(x, 4)", "prose"), ("", "(1,234)", "prose"), ("", "1 234 567", "prose"),
+        ("", "(x, 4)", "notation"), ("", "(1,234)", "notation"), ("", "1 234 567", "notation"),
         ("", "1 2 3", "list"), ("", "Paris, France", "words"),
         ("", "sin2x", "formula"), ("", "UTF-8", "code"), ("", "(-1, 3]", "notation"),
-        ("", "31/02/2024", "prose"), ("", "25:61", "prose"), ("", "110/month", "prose"),
+        ("", "31/02/2024", "notation"), ("", "25:61", "notation"), ("", "110/month", "notation"),
         ("", "10:30AM", "notation"), ("", "60^\n60^", "prose"), ("", "[\x0crac{1}{8}, 2)", "prose"),
     ],
 )  # fmt: skip

@@ -3,6 +3,8 @@ r"""The forms in which a response gives its answer, and which of them a grader r
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,16 +48,41 @@ DRESSES = (
     Dress("bracketed", "({})"),
 )
 """Tried in this order; of two that are accepted alike the first is worn."""
+TOLD = "told"
+_PLACE = r"(?<![\w\\])(?:[A-Z]|ANSWER|NUMBER|\.\.\.|N/D)(?!\w)"
+_QUOTED = re.compile(
+    rf"(?<!\w)'([^'\n]*?{_PLACE}[^'\n]*)'|\"([^\"\n]*?{_PLACE}[^\"\n]*)\"|`([^`\n]*?{_PLACE}[^`\n]*)`"
+    r"|\bas (\S*[^\w\s.]\.\.\.[^\w\s]\S*?)(?=[.,;]?(?:\s|$))"
+)
 UNKNOWN = (PLAIN, DRESSES[1], PROSE)
 """Worn where no right answer was accepted."""
 
 
-def dresses_read(accepted: Mapping[str, float], most: int = 2) -> Sequence[Dress]:
+def told_dress(prompts: Sequence[str]) -> Dress | None:
+    """The form that most prompts show, such as 'The answer is (X).'; None where they show none."""
+    counts: Counter[str] = Counter()
+    for prompt in prompts:
+        found = next((one for one in _QUOTED.finditer(prompt)), None)
+        if found is not None:
+            shown = next(part for part in found.groups() if part is not None)
+            places = re.findall(_PLACE, shown)
+            if len(places) == 1 and len(shown) > len(places[0]) + 1:
+                counts[re.sub(_PLACE, "{}", shown)] += 1
+    if not counts:
+        return None
+    template, count = counts.most_common(1)[0]
+    return Dress(TOLD, template) if 2 * count > len(prompts) else None
+
+
+def dresses_read(
+    accepted: Mapping[str, float], most: int = 2, told: Dress | None = None
+) -> Sequence[Dress]:
     """The dresses that a grader reads best, by the share of right answers accepted in each.
 
     A second one must be read at least half as well as the first.
     """
-    ranked = sorted(DRESSES, key=lambda one: -accepted.get(one.name, 0.0))
+    every = (told, *DRESSES) if told else DRESSES
+    ranked = sorted(every, key=lambda one: -accepted.get(one.name, 0.0))
     best = accepted.get(ranked[0].name, 0.0)
     if best <= 0:
         return UNKNOWN

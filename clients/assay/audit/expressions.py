@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from assay.audit.codes import replaced
 from assay.audit.shapes import Miss
 
 _TOKEN = re.compile(
@@ -23,6 +24,8 @@ _FUNCTIONS: Mapping[str, Callable[[float], float]] = {
 }  # fmt: skip
 _POINTS = (0.731, 1.377, 2.219, 3.583, 5.127)
 _MOST_CHARS = 80
+_EXACT = re.compile(r"\bexact(?:ly)?\b|\bsimplest\b|\bsimplif", re.IGNORECASE)
+_WHOLE = re.compile(r"\bwhole\b|\bintegers?\b", re.IGNORECASE)
 _CONSTANT = re.compile(r"\b(?:integral|integrate|antiderivative|primitive)\b", re.IGNORECASE)
 
 
@@ -162,9 +165,72 @@ def formula_misses(text: str, prompt: str) -> Iterator[Miss]:
     if "=" not in text and not text.endswith("C"):
         yield "off-by-one", f"({text})+1", "one more"
         yield "off-by-one", f"({text})-1", "one less"
-    for kind, answer, note in _changed(text, constant):
+    for kind, answer, note in (*_changed(text, constant), *_unmarked(text, prompt)):
         if differ(answer, text):
             yield kind, answer, note
+    yield from _of_no_name(text, prompt)
+    yield from _often_equal(text, prompt)
+
+
+def _unmarked(text: str, prompt: str) -> Iterator[Miss]:
+    """The figures of a formula without its commands and braces, or some of them."""
+    bare = re.sub(r"\\[A-Za-z]+|[{}\s]", "", text)
+    if re.fullmatch(r"-?[\d.]+", bare) and "\\" in text:
+        yield "run-together", bare, "without its commands and braces"
+        for found in re.finditer(r"\\sqrt\{(\d+)\}", text):
+            yield "term", f"\\sqrt{{{bare.lstrip('-')}}}", "all figures under the root"
+            yield "term", replaced(text, found, f"\\sqrt{{{found[1]}7}}"), "a digit more in a root"
+            yield "term", replaced(text, found, found[1]), "without the root"
+            before = re.search(r"\d$", text[: found.start()])
+            if before:
+                inside = f"\\sqrt{{{before[0]}{found[1]}}}"
+                new = text[: before.start()] + inside + text[found.end() :]
+                yield "term", new, "the figure before the root is under it"
+            if len(found[1]) > 1:
+                out = f"{found[1][0]}\\sqrt{{{found[1][1:]}}}"
+                yield "term", replaced(text, found, out), "a figure is before the root"
+    if not re.search(r"(?<=[\w})\s])[-+]", text.lstrip("-")) and "=" not in text:
+        turned = text[1:].lstrip() if text.startswith("-") else f"-{text}"
+        yield "sign", turned, "the sign is turned"
+    for found in re.finditer(r"(?:\\[dt]?frac)\{([^{}]*|[^{}]*\{[^{}]*\}[^{}]*)\}\{(\w+)\}", text):
+        yield "upside-down", replaced(text, found, f"\\frac{{{found[2]}}}{{{found[1]}}}"), "turned"
+        yield "cut", replaced(text, found, found[1]), "the numerator alone"
+
+
+def _of_no_name(text: str, prompt: str) -> Iterator[Miss]:
+    """Of a number written as a formula, a decimal that is near, where it must be exact."""
+    letters = re.sub(r"\\[A-Za-z]+|sqrt|sin|cos|tan|log|ln|exp|pi", "", text)
+    worths = _worths(text)
+    if re.search(r"[A-Za-z=]", letters) or not worths or not _EXACT.search(prompt):
+        return
+    worth = worths[0]
+    for places in (2, 4, 6):
+        if abs(float(f"{worth:.{places}f}") - worth) > 1e-9:
+            yield "rounded", f"{worth:.{places}f}", "a decimal that is near"
+
+
+def _often_equal(text: str, prompt: str) -> Iterator[Miss]:
+    """Of a formula in one name: others with its value at many whole numbers, not at all."""
+    names = set(re.findall(r"[A-Za-z]", text))
+    if len(names) != 1 or "=" in text or re.search(r"[\\]", text):
+        return
+    (x,) = names
+    spaced = " * " if " * " in text else "*"
+    zeros = {2: (0, 1), 3: (0, 1, 2), 4: (-1, 0, 1, 2)}
+    for count, places in zeros.items():
+        term = spaced.join(
+            f"({x} - {a})" if a > 0 else x if a == 0 else f"({x} + 1)" for a in places
+        )
+        answer = f"{text} + {term}"
+        if differ(answer, text):
+            yield "term", answer, f"it has the same value at {count} whole numbers"
+    if "Python" in prompt and _WHOLE.search(prompt) and "//" in prompt:
+        for size in (10, 100, 1000):
+            yield "term", f"{text} + {x} // {size}", f"another value from {size} on, and below 0"
+        far = spaced.join([f"({x} // 100)", f"({x} // 100 + 1)"])
+        yield "term", f"{text} + {far}", "another value beyond 100, and below -100"
+        yield "term", f"{text} + 1 // 0", "it has no value"
+        yield "term", f"{text} + {x} // ({x} - {x})", "it has no value"
 
 
 def _changed(text: str, constant: bool) -> Iterator[Miss]:

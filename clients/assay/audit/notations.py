@@ -10,16 +10,24 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 
+from assay.audit.chemistry import chemical, near_chemicals, near_reactions, reaction
 from assay.audit.codes import code_misses, more, near_numbers, replaced
+from assay.audit.numerals import near_numerals, roman
 from assay.audit.regions import near_regions, region_of
 from assay.audit.shapes import Miss, permuted, plainest
+from assay.audit.tokens import (
+    near_patterns,
+    other_text,
+    place_misses,
+    read_pattern,
+    read_text,
+    text_misses,
+)
 
 Readings = frozenset[Hashable]
 _NONE: Readings = frozenset()
@@ -47,9 +55,14 @@ class Notation:
 
     def differ(self, given: str, right: str) -> bool:
         """Whether two texts are apart however they are read."""
-        a, b = self.read(given), self.read(right)
+        a, b = _readings(self.read, given), _readings(self.read, right)
         apart = self.apart or (lambda one, other: one != other)
         return bool(a and b) and all(apart(x, y) for x, y in itertools.product(a, b))
+
+
+@lru_cache(1 << 14)
+def _readings(read: Callable[[str], Readings], text: str) -> Readings:
+    return read(text)
 
 
 def notation_of(text: str, prompt: str) -> Notation | None:
@@ -62,147 +75,6 @@ def notation_of(text: str, prompt: str) -> Notation | None:
 
 
 _MOST_CHARS = 120
-
-
-# Chemistry
-
-_ELEMENTS = frozenset(
-    re.findall(
-        "[A-Z][a-z]?",
-        "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdIn"
-        "SnSbTeIXeCsBaLaCePrNdPmSmEuGdTbDyHoErTmYbLuHfTaWReOsIrPtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPuAm",
-    )
-)
-_CHARGE = re.compile(r"(\^?)\(?(\d*)([-+])\)?$")
-_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)|([(\[])|([)\]])(\d*)")
-
-
-def _plain_formula(text: str) -> str:
-    text = re.sub(r"[\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+", lambda one: f"^{one[0]}", text)
-    text = unicodedata.normalize("NFKC", text).replace("\u2212", "-")
-    return re.sub(r"\\(?:ce|mathrm|text)|[_{}$\s]", "", text)
-
-
-def _atoms(text: str) -> tuple[tuple[str, int], ...] | None:
-    """How often each element comes; None for no formula."""
-    stack: list[Counter[str]] = [Counter()]
-    place = 0
-    while place < len(text):
-        found = _ATOM.match(text, place)
-        if found is None:
-            return None
-        place = found.end()
-        if found[3]:
-            stack.append(Counter())
-        elif found[4]:
-            if len(stack) == 1:
-                return None
-            for element, count in stack.pop().items():
-                stack[-1][element] += count * int(found[5] or 1)
-        elif found[1] in _ELEMENTS:
-            stack[-1][found[1]] += int(found[2] or 1)
-        else:
-            return None
-    return tuple(sorted(stack[0].items())) if len(stack) == 1 and stack[0] else None
-
-
-def _chemical(text: str) -> Readings:
-    """Atoms and charge; of Fe3+ there are two readings."""
-    plain = _plain_formula(text)
-    charge = _CHARGE.search(plain)
-    bodies = [(plain, 0)]
-    if charge:
-        sign = -1 if charge[3] == "-" else 1
-        bodies = [(plain[: charge.start()], sign * int(charge[2] or 1))]
-        if not charge[1] and charge[2] and "(" not in charge[0]:
-            bodies.append((plain[: charge.start()] + charge[2], sign))
-    return frozenset((atoms, worth) for body, worth in bodies if (atoms := _atoms(body)))
-
-
-def _near_chemicals(text: str, _: str) -> Iterator[Miss]:
-    charge = re.search(r"\s*[\^(]?\{?\(?\d*[-+\u207a\u207b\u2212]\}?\)?$", text)
-    body = text[: charge.start()] if charge else text
-    tail = text[len(body) :]
-    for one in re.finditer(r"(?<=[A-Za-z)])(?:_\{?)?(\d+)\}?", body):
-        count = int(one[1])
-        for other in (count + 1, count - 1) if count > 1 else ():
-            written = str(other) if other > 1 else ""
-            yield _HERE, replaced(body, one, written) + tail, "another count of an element"
-    atoms = [one for one in re.finditer(r"[A-Z][a-z]?", body) if one[0] in _ELEMENTS]
-    for one in (*atoms[:1], *atoms[1:][-1:]):
-        for new in ("S", "N", "K"):
-            if new not in {each[0] for each in atoms}:
-                yield _HERE, replaced(body, one, new) + tail, "another element"
-                break
-        yield _HERE, replaced(body, one, f"{one[0]}4") + tail, "another count of an element"
-    for one in re.finditer(r"[A-Z]{2}", body):
-        yield _HERE, replaced(body, one, one[0].title()) + tail, "two elements as one"
-    for one in re.finditer(r"[A-Z][a-z]", body):
-        yield _HERE, replaced(body, one, one[0].upper()) + tail, "one element as two"
-    counted = [*re.finditer(r"([A-Z][a-z]?)(\d*)", body)]
-    for a, b in itertools.pairwise(counted):
-        turned = f"{a[1]}{b[2]}{b[1]}{a[2]}"
-        yield _HERE, body[: a.start()] + turned + body[b.end() :] + tail, "counts are exchanged"
-    if len(counted) > 1:
-        yield _HERE, body[: counted[-1].start()] + tail, "its last element is left out"
-    if charge:
-        yield _HERE, body, "without its charge"
-        yield _HERE, body + tail.translate(str.maketrans("+-", "-+")), "the charge is turned"
-        number = re.search(r"\d+", tail)
-        if number:
-            yield _HERE, body + replaced(tail, number, more(number[0], 1)), "another charge"
-    else:
-        yield _HERE, f"{text}^2-", "with a charge"
-    yield "lax-form", text.lower(), "in small letters"
-
-
-# Roman numerals
-
-_ROMAN = (
-    (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"),
-    (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"),
-)  # fmt: skip
-
-
-def _to_roman(value: int) -> str:
-    text = ""
-    for worth, sign in _ROMAN:
-        count, value = divmod(value, worth)
-        text += sign * count
-    return text
-
-
-@cache
-def _numerals_of(signs: str) -> tuple[str, ...]:
-    """All numerals of the same letters: each as often as here, or as often as may be."""
-    every = map(_to_roman, range(1, 4000))
-    return tuple(one for one in every if signs in ("".join(sorted(one)), "".join(sorted(set(one)))))
-
-
-def _roman(text: str) -> Readings:
-    known, left, value = text.strip().upper(), text.strip().upper(), 0
-    for worth, sign in _ROMAN:
-        while left.startswith(sign):
-            left, value = left[len(sign) :], value + worth
-    return frozenset((value,)) if 0 < value < 4000 and _to_roman(value) == known else _NONE
-
-
-def _near_numerals(text: str, _: str) -> Iterator[Miss]:
-    (value,) = _roman(text)
-    assert isinstance(value, int)  # noqa: S101 - a numeral's reading
-    known = _to_roman(value)
-    close = {
-        "the same letters in another order": _numerals_of("".join(sorted(known))),
-        "the same letters, others more often": _numerals_of("".join(sorted(set(known)))),
-    }
-    for by in (1, -1, 10, -10):
-        if 0 < value + by < 4000:
-            yield _HERE, _to_roman(value + by), f"{abs(by)} {'more' if by > 0 else 'less'}"
-    for note, fit in close.items():
-        for one in [one for one in fit if one != known][:2]:
-            yield _HERE, one, note
-    for place in (0, len(text) - 1):
-        yield _HERE, text[:place] + text[place + 1 :], "a letter is left out"
 
 
 # Telephone numbers
@@ -318,6 +190,48 @@ def _near_spans(text: str, _: str) -> Iterator[Miss]:
     yield _HERE, text[: a.start()] + new, "two numbers are exchanged"
 
 
+_ELAPSED = re.compile(r"(\d{1,4}):([0-5]\d)(?::([0-5]\d))?")
+
+
+def _elapsed(text: str) -> Readings:
+    """Seconds; of two numbers, as hours and minutes or as minutes and seconds."""
+    found = _ELAPSED.fullmatch(text.strip())
+    if found is None:
+        return _NONE
+    a, b = int(found[1]), int(found[2])
+    if found[3] is not None:
+        return frozenset((3600 * a + 60 * b + int(found[3]),))
+    return frozenset((3600 * a + 60 * b, 60 * a + b))
+
+
+def _near_elapsed(text: str, _: str) -> Iterator[Miss]:
+    found = _ELAPSED.fullmatch(text)
+    if found is None:
+        return
+    parts = text.split(":")
+    for hours in (12, 24, 48):
+        yield _HERE, ":".join([str(int(parts[0]) + hours), *parts[1:]]), f"{hours} more"
+    for place in range(1, len(parts)):
+        for by in (1, -1):
+            new = f"{(int(parts[place]) + by) % 60:02}"
+            yield _HERE, ":".join([*parts[:place], new, *parts[place + 1 :]]), "one off"
+        turned = permuted(parts[place])
+        if turned:
+            yield _HERE, ":".join([*parts[:place], turned, *parts[place + 1 :]]), "exchanged"
+    if len(parts) == 3:
+        yield _HERE, f"{parts[0]}:{parts[2]}:{parts[1]}", "minutes and seconds are exchanged"
+        yield _HERE, ":".join(parts[1:]), "without its first part"
+        if parts[0] != "0":
+            yield _HERE, f"0:{parts[1]}:{parts[2]}", "without its hours"
+    if len(parts) == 3:
+        digits = "".join(parts)
+        for a in range(1, len(digits) - 1):
+            for b in (a + 1, a + 2, a + 3):
+                moved = [digits[:a], digits[a:b], digits[b:]]
+                if moved[2] and [*map(int, moved)] != [*map(int, parts)]:
+                    yield _HERE, ":".join(moved), "its colons stand elsewhere"
+
+
 def _ratio(text: str) -> Readings:
     parts = re.split(r"\s*(?::|\bto\b)\s*", text.strip())
     if len(parts) < 2 or not all(re.fullmatch(r"\d+(?:\.\d+)?", one) for one in parts):
@@ -352,6 +266,11 @@ def _coordinates(text: str) -> Readings:
 
 def _near_points(text: str, _: str) -> Iterator[Miss]:
     yield from near_numbers(text)
+    for one in re.finditer(r"(\d+)\.(\d\d)(?!\d)", text):
+        for share in (Fraction(100, 60), Fraction(60, 100)):
+            minutes = round(int(one[2]) * share)
+            if minutes < 100:
+                yield _HERE, replaced(text, one, f"{one[1]}.{minutes:02}"), "minutes as decimals"
     for one in re.finditer(r"[NSEWnsew](?=[\s,;]|$)", text):
         new = one[0].translate(str.maketrans("NSEWnsew", "SNWEsnwe"))
         yield _HERE, replaced(text, one, new), "the other hemisphere"
@@ -497,7 +416,8 @@ def _string(text: str) -> Readings:
     return frozenset((plainest(text) or text,))
 
 
-def _near_strings(text: str, _: str) -> Iterator[Miss]:
+def _near_strings(text: str, prompt: str) -> Iterator[Miss]:
+    yield from place_misses(text, prompt)
     note = "two neighbours are exchanged"
     unlike = [n for n in range(len(text) - 1) if text[n] != text[n + 1]]
     for place in dict.fromkeys((*unlike[-1:], *unlike[len(unlike) // 2 :][:1])):
@@ -532,11 +452,18 @@ _IN_RELEASES = _asked(
 _IN_ROMAN = _asked("roman")
 _IN_ENDS = _asked(r"intervals?|inequalit\w+|domain|range of|solution set|(?:in|ex)cluded|inclusive")
 _ONE_WAY = re.compile(r"[<>\u2264\u2265]|\\[lg]eq?\b|inf|\u221e|oo|\[[^\])]*\)|\([^\])]*\]")
+TEXT = Notation("text", read_text, text_misses, None, None, other_text)
+"""Of a short text with a number in it that is nothing else: its rules are proof."""
 NOTATIONS = (
-    Notation("region", region_of, near_regions, _IN_ENDS, _ONE_WAY),
-    Notation("numeral", _roman, _near_numerals, _IN_ROMAN),
+    Notation("reaction", reaction, near_reactions),
     Notation(
-        "chemical", _chemical, _near_chemicals,
+        "pattern", read_pattern, near_patterns,
+        _asked(r"regular expressions?|regexp?s?|regexes|patterns?"),
+    ),
+    Notation("region", region_of, near_regions, _IN_ENDS, _ONE_WAY),
+    Notation("numeral", roman, near_numerals, _IN_ROMAN),
+    Notation(
+        "chemical", chemical, near_chemicals,
         _asked(r"formulas?|formulae|compounds?|chemical\w*|molecul\w+|ions?|symbols?|substance"),
     ),
     Notation(
@@ -548,6 +475,10 @@ NOTATIONS = (
         re.compile(r"\d\s*[ap]\.?m", re.IGNORECASE),
     ),
     Notation("instant", _instant, _near_instants),
+    Notation(
+        "elapsed", _elapsed, _near_elapsed, _asked(r"durations?|how long|elapsed|H+:MM:SS"),
+        re.compile(r"^\d{3,}:"),
+    ),
     Notation("release", _release, _near_releases, _IN_RELEASES),
     Notation("ratio", _ratio, _near_ratios, _asked(r"ratios?|proportions?|odds")),
     Notation("power", _is_scientific, _near_powers, None, None, _far),

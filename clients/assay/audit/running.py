@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from assay.audit.dress import DRESSES, dresses_read
+from assay.audit.dress import DRESSES, Dress, dresses_read, told_dress
 from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Ruling, Scale, Subject
 
 CHUNK = 128
@@ -191,10 +191,11 @@ def carry_out(
     """
     found = Findings(rows)
     began = asker.seconds_left()
-    best = _calibrate(rows, asker, plan, found)
+    told = told_dress([row.prompt for row in rows])
+    best = _calibrate(rows, asker, plan, found, told)
     found.scale = plan.scale or _scale(best, plan.share)
     found.dresses = _shares(found)
-    dresses = dresses_read(found.dresses)
+    dresses = dresses_read(found.dresses, told=told)
     found.worn = tuple(dress.name for dress in dresses)
     subject = Subject(
         rows,
@@ -242,16 +243,21 @@ def _let_ask(
 
 
 def _calibrate(
-    rows: Sequence[AuditRow], asker: ProbeAsker, plan: AuditPlan, found: Findings
+    rows: Sequence[AuditRow],
+    asker: ProbeAsker,
+    plan: AuditPlan,
+    found: Findings,
+    told: Dress | None,
 ) -> list[float]:
     """Asks for right answers in every form; the best reward of each row."""
+    dresses = (*DRESSES, told) if told else DRESSES
     known = [place for place, row in enumerate(rows) if row.truth.texts and row.tests is None]
     Subject(rows, (), seed=plan.seed).draws("calibration").shuffle(known)
-    known = known[: min(_CALIBRATED_ROWS, max(1, asker.left // (4 * len(DRESSES))))]
+    known = known[: min(_CALIBRATED_ROWS, max(1, asker.left // (4 * len(dresses))))]
     probes = [
         Probe(row, "calibration", dress.wear(rows[row].truth.text), "accept", "", dress.name)
         for row in known
-        for dress in DRESSES
+        for dress in dresses
     ]
     probes += [
         Probe(place, "calibration", right, "accept")

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 Order = Literal["said", "unsaid", "free"]
@@ -112,6 +113,17 @@ def is_answer(value: Any, prompt: str) -> bool:
     if isinstance(value, dict):
         return "json" in prompt.casefold() or _META.isdisjoint(key.casefold() for key in value)
     return not all(isinstance(one, str) for one in value) or bool(_ARRAY_HINT.search(prompt))
+
+
+def is_matrix(text: str) -> bool:
+    """Whether a text is JSON of rows of as many numbers each."""
+    value = read_json(text)
+    return (
+        isinstance(value, list)
+        and len(value) > 1
+        and all(isinstance(row, list) and len(row) == len(value[0]) > 0 for row in value)
+        and all(isinstance(one, Decimal) for row in value for one in row)
+    )
 
 
 def write_json(value: Any, like: str) -> str:
@@ -345,6 +357,7 @@ def trimmed(numbers: Sequence[int]) -> list[int]:
     return kept
 
 
+@lru_cache(1 << 14)
 def plainest(text: str) -> str:
     """Letters and digits alone, in one case, without zeros before a number, O as 0, l as 1."""
     plain = unicodedata.normalize("NFKC", text).casefold()

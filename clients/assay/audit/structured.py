@@ -18,15 +18,19 @@ from typing import Any
 
 from assay.audit import shapes
 from assay.audit.codes import code_misses
+from assay.audit.notations import TEXT
 from assay.audit.shapes import Miss, permuted
+from assay.audit.tokens import cased_misses, text_misses
 from assay.audit.truth import Truth, is_certainly_wrong
 
 LAX = frozenset(("lax-data", "lax-form", "beside", "order-unsaid"))
-_PROVEN = frozenset(("run-together", "key-twice", "extra-field"))
+_PROVEN = frozenset(("run-together", "key-twice", "extra-field", "case", "typed", "unbroken"))
 """Classes whose rule alone is proof."""
 _LEAST = Fraction(1, 200)
 _LEAST_PRINTED = Fraction(1, 1000)
 _MOST_LEAVES = 3
+_MOST_KEYS = 8
+_MOST_CHANGED = 6
 OTHERS = ("Lisbon", "Kelvin", "granite", "Monday", "violet", "Saturn")
 _ONLY = re.compile(r"\b(?:only|exactly|no other|nothing else|schema)\b", re.IGNORECASE)
 
@@ -37,7 +41,7 @@ def structured_misses(truth: Truth, tolerance: float) -> Iterator[Miss]:
     for kind, answer, note in made(truth, tolerance) if made else ():
         if answer in truth.texts:
             continue
-        sure = kind in LAX or kind in _PROVEN
+        sure = kind in LAX or kind in _PROVEN or truth.notation is TEXT
         if sure or is_certainly_wrong(answer, truth, tolerance) or _is_rest(kind, answer, truth):
             yield kind, answer, note
 
@@ -74,11 +78,25 @@ def other_structures(truth: Truth, count: int) -> Iterator[str]:
 
 
 def _codes(truth: Truth, _tolerance: float) -> Iterator[Miss]:
-    return code_misses(truth.text)
+    yield from cased_misses(truth.text, truth.prompt)
+    yield from code_misses(truth.text)
+    yield from _part_by_part(truth)
 
 
 def _noted(truth: Truth, _tolerance: float) -> Iterator[Miss]:
-    return truth.notation.misses(truth.text, truth.prompt) if truth.notation else iter(())
+    if truth.notation is not None:
+        yield from cased_misses(truth.text, truth.prompt)
+        yield from truth.notation.misses(truth.text, truth.prompt)
+        yield from _part_by_part(truth)
+
+
+def _part_by_part(truth: Truth) -> Iterator[Miss]:
+    """What the rules for any text make, where a reader of this sort tells it apart."""
+    if truth.notation is TEXT:
+        return
+    for kind, answer, note in text_misses(truth.text, ""):
+        if is_certainly_wrong(answer, truth):
+            yield kind, answer, note
 
 
 def skeletons(truth: Truth) -> Iterator[str]:
@@ -102,10 +120,11 @@ def skeletons(truth: Truth) -> Iterator[str]:
 def _data(truth: Truth, tolerance: float) -> Iterator[Miss]:
     value = shapes.read_json(truth.text)
     made = (
-        *_other_values(value, tolerance),
-        *_other_types(value),
+        *_other_values(value, tolerance, truth.prompt),
+        *_other_types(value, truth.prompt),
         *_other_fields(value, truth),
         *_other_arrays(value, truth),
+        *_matrices(value),
     )
     for kind, changed, note in made:
         yield kind, shapes.write_json(changed, truth.text), note
@@ -155,7 +174,7 @@ def _step(number: Decimal, tolerance: float = 0.0) -> Decimal:
     return max(2 * unit, (abs(number) * Decimal(share)).quantize(unit) + unit)
 
 
-def _other_values(value: Any, tolerance: float) -> Iterator[tuple[str, Any, str]]:
+def _other_values(value: Any, tolerance: float, prompt: str) -> Iterator[tuple[str, Any, str]]:
     kind = "field-value"
     for path, leaf in _some_leaves(value):
         if isinstance(leaf, Decimal):
@@ -179,14 +198,35 @@ def _other_values(value: Any, tolerance: float) -> Iterator[tuple[str, Any, str]
             yield kind, _put(value, path, not leaf), "the opposite"
         if leaf not in (None, "", False):
             yield kind, _put(value, path, None), "null"
+    yield from _unset(value, prompt)
 
 
-def _other_types(value: Any) -> Iterator[tuple[str, Any, str]]:
+def _unset(value: Any, prompt: str) -> Iterator[tuple[str, Any, str]]:
+    """Null, 0, false and nothing for each other, where the prompt tells them apart."""
+    if not re.search(r"\bnull\b", prompt):
+        return
+    empty: tuple[Any, ...] = (None, Decimal(0), False, "", [])
+    for path, leaf in shapes.leaves(value):
+        if leaf in (None, "", 0, False):
+            for other in empty:
+                if type(other) is not type(leaf) and not {type(other), type(leaf)} <= {
+                    bool,
+                    Decimal,
+                }:
+                    yield (
+                        "field-value",
+                        _put(value, path, other),
+                        "null, 0, false or nothing for it",
+                    )
+
+
+def _other_types(value: Any, prompt: str) -> Iterator[tuple[str, Any, str]]:
     """Other types of a value that a language may call equal: in Python True == 1."""
+    typed = re.search(r"\((?:a|as a) number|\ba number, not|types? matter", prompt) is not None
     for path, leaf in shapes.leaves(value):
         if isinstance(leaf, Decimal):
             note = "as a text"
-            yield "lax-data", _put(value, path, str(leaf)), note
+            yield ("typed" if typed else "lax-data"), _put(value, path, str(leaf)), note
             break
     for path, leaf in shapes.leaves(value):
         if isinstance(leaf, Decimal) and leaf in (0, 1):
@@ -252,6 +292,33 @@ def _other_arrays(value: Any, truth: Truth) -> Iterator[tuple[str, Any, str]]:
                 yield kind, _put(value, path, [*one[1:], one[0]]), "the first is put last"
 
 
+def _matrices(value: Any) -> Iterator[tuple[str, Any, str]]:
+    """Rows of equal length: run together, cut elsewhere, turned, without a column."""
+    if not shapes.is_matrix(shapes.write_json(value, "")):
+        return
+    flat = [one for row in value for one in row]
+    yield "list-part", flat, "its rows are one"
+    yield "list-part", [flat], "one row holds all"
+    yield "list-part", [[one] for one in flat], "each element is a row"
+    yield (
+        "list-part",
+        [flat[: len(value[0]) + 1], flat[len(value[0]) + 1 :]],
+        "a row ends elsewhere",
+    )
+    if len(flat) > 3:
+        yield "list-part", [flat[:1], flat[1:]], "a row ends elsewhere"
+    yield "list-part", [[] for _ in value], "rows without elements"
+    yield "list-part", [[]], "one row without elements"
+    if len(value[0]) > 1:
+        yield "list-part", [row[:-1] for row in value], "without its last column"
+        yield "list-part", [row[1:] for row in value], "without its first column"
+        other = [[*row[:-1], row[-1] + 1000] for row in value]
+        yield "field-value", other, "its last column is another"
+        yield "order", [row[::-1] for row in value], "its columns in reverse"
+    yield "order", [list(column) for column in zip(*value, strict=True)], "rows for columns"
+    yield "order", value[::-1], "its rows in reverse"
+
+
 def _twice(value: Any, truth: Truth) -> Iterator[Miss]:
     """A key twice, and a wrong value beside the right one."""
     right = shapes.write_json(value, truth.text)
@@ -266,6 +333,33 @@ def _twice(value: Any, truth: Truth) -> Iterator[Miss]:
         yield "lax-data", f"{{{written}: {other}, {right[1:]}", f"{note}, the first time wrong"
     yield "beside", f"{right}\n{wrong}", "a wrong one behind it"
     yield "beside", f"{wrong}\n<think>{right}</think>", "the right one in thoughts behind it"
+
+
+def other_objects(right: str, other: str) -> Iterator[Miss]:
+    """A field of another object in the right one, and one right field in the other object."""
+    a, b = shapes.read_json(right), shapes.read_json(other)
+    if not isinstance(a, dict) or not isinstance(b, dict) or a.keys() != b.keys():
+        return
+    for key in list(a)[:_MOST_KEYS]:
+        if a[key] != b[key]:
+            new = shapes.write_json({**a, key: b[key]}, right)
+            yield "splice", new, f"{key!r} is another row's"
+            new = shapes.write_json({**b, key: a[key]}, right)
+            yield "splice", new, f"{key!r} is right, the rest another row's"
+
+
+def other_lines(right: str, other: str) -> Iterator[Miss]:
+    """A line of another answer in the right one, and one right line in the other."""
+    a, b = right.splitlines(), other.splitlines()
+    if len(a) != len(b):
+        return
+    for place in dict.fromkeys((0, len(a) // 2, len(a) - 1)):
+        new = "\n".join([*b[:place], a[place], *b[place + 1 :]])
+        yield "splice", new, "a line is right, the rest another row's"
+        new = "\n".join([*a[:place], b[place], *a[place + 1 :]])
+        yield "splice", new, "a line is another row's"
+    half = len(a) // 2
+    yield "splice", "\n".join([*a[:half], *b[half:]]), "its first half alone"
 
 
 def _bad(value: Any) -> Any:
@@ -292,6 +386,8 @@ def _lines(truth: Truth, tolerance: float) -> Iterator[Miss]:
         *_moved_cells(lines, truth),
     ):  # fmt: skip
         yield kind, "\n".join(changed), note
+    if re.search(r"\bline by line\b|\b(?:one|each) (?:a|per|on its own) line\b", truth.prompt):
+        yield "unbroken", " ".join(lines), "blanks for its line breaks"
     for kind, joined, note in _run_together(lines):
         if joined.split() != truth.text.split():
             yield kind, joined, note
@@ -349,7 +445,10 @@ def _other_numbers(lines: list[str], truth: Truth, tolerance: float) -> Iterator
         return
     largest = max(found, key=lambda one: abs(Decimal(one[1][0])))
     share = max(_LEAST_PRINTED if truth.order == "said" else _LEAST, Fraction(2 * tolerance))
-    for place, one in dict.fromkeys((found[0], found[-1], largest)):
+    firsts = [next((one for one in found if one[0] == n), found[0]) for n in range(len(lines))]
+    lasts = [next((one for one in found[::-1] if one[0] == n), found[0]) for n in range(len(lines))]
+    chosen = (found[0], found[-1], largest, *firsts[:_MOST_CHANGED], *lasts[:_MOST_CHANGED])
+    for place, one in dict.fromkeys(chosen):
         number = Decimal(one[0])
         places = max(0, -int(number.as_tuple().exponent))
         by = Decimal(math.ceil(abs(Fraction(number)) * share * 10**places) or 1)

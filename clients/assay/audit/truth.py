@@ -17,7 +17,8 @@ from functools import lru_cache
 from typing import Literal
 
 from assay.audit import expressions, shapes
-from assay.audit.notations import Notation, notation_of
+from assay.audit.notations import TEXT, Notation, notation_of
+from assay.audit.tokens import is_open
 
 Sort = Literal[
     "number", "choice", "polar", "list", "words", "formula", "json", "code", "lines", "notation",
@@ -39,7 +40,8 @@ _SHARE = re.compile(
 """Where a number may be a hundred times another and mean the same."""
 _MIXED = re.compile(r"(-?)(\d+)\s+(\d+)/(\d+)")
 _UNIT = re.compile(r"(?:\\?%|°|\s?\^?\\circ|\s*[A-Za-zµΩ][A-Za-z/µΩ²³]{0,11})?")
-_MONEY = re.compile(r"(-?)(?:\\?\$|€|£)\s*(?=[-+.\d])")
+CURRENCIES = "USD|EUR|GBP|JPY|CHF|SEK|NOK|DKK|PLN|INR|CNY|CAD|AUD"
+_MONEY = re.compile(rf"(-?)(?:\\?\$|€|£|(?:{CURRENCIES})(?=[\s\d]))\s*(?=[-+.\d])")
 _CHOICE = re.compile(r"\(?([A-J])\)?\.?")
 _POLAR = {
     "yes": "yes", "true": "yes", "no": "no", "false": "no",
@@ -66,6 +68,7 @@ _SPACING = re.compile(r"\\left|\\right|\\[!,;: ]|\\displaystyle|[\s$]")
 _FORMULA = re.compile(r"[-+*/^()\w .\\{}|!]{1,80}")
 _NAME = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_](?:[\w.,'\u2019&]| (?!-)|-(?! ))*")
 _MOST_WORDS = 8
+_SHORT = 120
 _ARTICLES = {"a", "an", "the"}
 
 
@@ -131,8 +134,13 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
     if not all(texts):
         return Truth((), "data")
     truth = _structured(texts, prompt) or _sorted_out(texts, prompt)
+    short = truth.sort == "prose" and len(texts[0]) <= _SHORT and TEXT.read(texts[0])
+    if short and not is_open(prompt):
+        truth = Truth(texts, "notation", notation=TEXT)
     shown: dict[str, shapes.Order] = {"(": "said", "{": "free", "\\{": "free"}
     order = shown.get(truth.ends[0]) or shapes.order_of(prompt, truth.sort)
+    if order == "unsaid" and truth.sort == "json" and shapes.is_matrix(truth.text):
+        order = "said"
     if order == "unsaid" and truth.parts and all(is_polar(part) for part in truth.parts):
         order = "said"
     return replace(truth, order=order, prompt=prompt)

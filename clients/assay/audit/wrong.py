@@ -7,15 +7,26 @@ near miss, it is not the last of its numbers.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from fractions import Fraction
 
 from assay.audit.expressions import formula_misses
-from assay.audit.shapes import Miss, permuted
-from assay.audit.structured import OTHERS, other_structures, structured_misses
+from assay.audit.notations import TEXT
+from assay.audit.shapes import Miss, permuted, read_json
+from assay.audit.structured import (
+    OTHERS,
+    other_lines,
+    other_objects,
+    other_structures,
+    structured_misses,
+)
+from assay.audit.tokens import cased_misses, letter_off, other_word, shape_of, splices
 from assay.audit.truth import (
+    CURRENCIES,
     STRUCTURED,
     Truth,
     is_certainly_wrong,
@@ -58,17 +69,7 @@ _OTHER_KIND = {
 _CASED = {"mW": "MW", "MW": "mW", "mV": "MV", "MV": "mV", "mHz": "MHz", "MHz": "mHz", "mJ": "MJ",
           "MJ": "mJ", "Mg": "mg", "mg": "Mg", "Mb": "mb", "MB": "Mb", "Mbps": "MBps", "kb": "kB",
           "kB": "kb", "mm": "Mm", "Gb": "GB", "GB": "Gb"}  # fmt: skip
-_OPPOSITE = {
-    "north": "south", "south": "north", "east": "west", "west": "east", "upper": "lower",
-    "lower": "upper", "left": "right", "right": "left", "inner": "outer", "outer": "inner",
-    "northern": "southern", "southern": "northern", "eastern": "western", "western": "eastern",
-    "major": "minor", "minor": "major", "first": "second", "second": "third", "third": "fourth",
-    "jr": "sr", "sr": "jr", "junior": "senior", "senior": "junior", "ii": "iii", "iii": "ii",
-    "positive": "negative", "negative": "positive", "primary": "secondary", "old": "new",
-    "new": "old", "increasing": "decreasing", "decreasing": "increasing", "maximum": "minimum",
-    "minimum": "maximum", "before": "after", "after": "before", "odd": "even", "even": "odd",
-    "monday": "tuesday", "tuesday": "wednesday", "friday": "saturday",
-}  # fmt: skip
+_OTHER_VOWELS = str.maketrans("aeiouAEIOU", "oiuaeOIUAE")
 _NAMESAKES = {
     "Paris": "Texas", "London": "Ontario", "Athens": "Georgia", "Rome": "Georgia",
     "Moscow": "Idaho", "Berlin": "New Hampshire", "Cairo": "Illinois", "Lima": "Ohio",
@@ -94,6 +95,9 @@ _ABOUT = re.compile(
     r"\babout\b|\bapprox|\bestimate|\bround|\bnearest\b|\broughly\b|\bsignificant\b",
     re.IGNORECASE,
 )
+_CURRENCY = re.compile(rf"-?(\$|\u20ac|\u00a3|(?:{CURRENCIES})\s)")
+_WITHOUT_ROUNDING = re.compile(r"\bexact(?:ly)?\b|\bsimplest\b|\blowest terms\b", re.IGNORECASE)
+_EXACT_KINDS = ("look-alike", "unit-case", "run-together", "case")
 _PARTED = re.compile(r"\b(?:decimal|fraction|probability|between 0 and 1)\b", re.IGNORECASE)
 
 
@@ -101,11 +105,44 @@ def near_misses(truth: Truth, tolerance: float = 0.0) -> Iterator[Miss]:
     """The near misses of a right answer, each once."""
     seen, seen_exactly = {squeezed(text) for text in truth.texts}, set(truth.texts)
     for kind, answer, note in _made(truth, tolerance):
-        exact = kind in ("look-alike", "unit-case", "run-together") or truth.sort in STRUCTURED
+        exact = (
+            kind in ("look-alike", "unit-case", "run-together", "case") or truth.sort in STRUCTURED
+        )
         text, known = (answer, seen_exactly) if exact else (squeezed(answer), seen)
         if text not in known:
             known.add(text)
             yield kind, answer, note
+
+
+def frame_of(truth: Truth) -> object:
+    """What two answers must share, so that parts of one may stand in the other."""
+    if truth.sort == "json":
+        value = read_json(truth.text)
+        return tuple(value) if isinstance(value, dict) else None
+    return len(truth.text.splitlines()) if truth.sort == "lines" else shape_of(truth.text)
+
+
+def spliced(truth: Truth, others: Sequence[Truth], tolerance: float = 0.0) -> list[Miss]:
+    """The right answer with parts of other rows' answers, each once; certainly wrong."""
+    made: dict[str, Miss] = {}
+    for other in others:
+        if truth.sort == "json":
+            found = other_objects(truth.text, other.text)
+        elif truth.sort == "lines":
+            found = other_lines(truth.text, other.text)
+        else:
+            found = splices(truth.text, other.text, truth.prompt)
+        for miss in found:
+            if miss[1] not in truth.texts and _is_spliced(miss[1], truth, tolerance):
+                made.setdefault(miss[1], miss)
+    return list(made.values())
+
+
+def _is_spliced(answer: str, truth: Truth, tolerance: float) -> bool:
+    """Whether a rule that exchanges unlike parts is proof, or a reader tells the whole apart."""
+    if truth.sort == "words" or truth.notation is TEXT:
+        return True
+    return is_certainly_wrong(answer, truth, tolerance)
 
 
 def plain_wrong(truth: Truth, count: int = 2) -> list[str]:
@@ -150,14 +187,16 @@ def _made(truth: Truth, tolerance: float) -> Iterator[Miss]:
         case "number":
             yield from _numbers(truth, tolerance)
         case "choice":
-            for letter in truth.letters:
-                if is_certainly_wrong(letter, truth):
-                    yield "another-choice", letter, "another letter of the choice"
+            last = chr(min(ord(max(truth.letters)) + 1, ord("Z")))
+            for letter in (*truth.letters, last, "Z"):
+                if is_certainly_wrong(letter, truth) or letter not in truth.letters:
+                    yield "another-choice", letter, "another letter"
         case "polar":
             for other in ("yes", "no", "True", "False"):
                 if is_certainly_wrong(other, truth):
                     yield "opposite", other, "the opposite"
         case "words":
+            yield from cased_misses(truth.text, truth.prompt)
             yield from _words(truth)
         case "list":
             yield from _lists(truth)
@@ -170,7 +209,7 @@ def _made(truth: Truth, tolerance: float) -> Iterator[Miss]:
 def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
     value = truth.value
     assert value is not None  # noqa: S101 - of a number
-    currency = re.match(r"-?(\$|\u20ac|\u00a3)", truth.text)
+    currency = _CURRENCY.match(truth.text)
     for kind, bare, note in (*_changed(value, truth), *_extended(value, truth)):
         answer = bare
         if currency and re.fullmatch(r"-?\d[\d.]*", bare):
@@ -180,7 +219,7 @@ def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
         unlike = given is None and _ends_otherwise(answer, value)
         far = given is not None and abs(given.value - value) >= abs(value) * _least(truth)
         sure = far and is_certainly_wrong(answer, truth, tolerance)
-        if kind in ("look-alike", "unit") or unlike or sure:
+        if kind in ("look-alike", "unit", "rounded") or unlike or sure:
             yield kind, answer, note
     yield from _neighbours(value, truth, tolerance)
     yield from _units(truth)
@@ -189,10 +228,10 @@ def _numbers(truth: Truth, tolerance: float) -> Iterator[Miss]:
 def _neighbours(value: Fraction, truth: Truth, tolerance: float) -> Iterator[Miss]:
     """Of a large whole number the next ones, unless the prompt asks for a rough value."""
     size = abs(value)
-    rough = size * _LEAST_CHANGE <= 1 or size % 1000 == 0 or _ABOUT.search(truth.prompt)
-    if truth.places != 0 or rough or tolerance:
-        return
     sure = _EXACT.search(truth.prompt) and not truth.unit.strip()
+    rough = size * _LEAST_CHANGE <= 1 or _ABOUT.search(truth.prompt)
+    if truth.places != 0 or rough or tolerance or (size % 1000 == 0 and not sure):
+        return
     kind = "neighbour" if sure else "neighbour-unsaid"
     for step in (1, -1):
         yield kind, written(value + step, truth), f"one {'more' if step > 0 else 'less'}"
@@ -208,10 +247,13 @@ def _units(truth: Truth) -> Iterator[Miss]:
             yield "unit", f"{core} {table[unit]}", note
     if unit in _CASED:
         yield "unit-case", f"{core} {_CASED[unit]}", "the unit in another case"
-    currency = re.match(r"-?(\$|\u20ac|\u00a3)", truth.text)
+    currency = _CURRENCY.match(truth.text)
     if currency:
-        other = "\u20ac" if currency[1] == "$" else "$"
-        yield "unit", truth.text.replace(currency[1], other), "another currency"
+        signs = ("\u20ac", "$", "\u00a3") if len(currency[1]) == 1 else ("EUR ", "USD ", "GBP ")
+        for other in signs:
+            if other != currency[1]:
+                yield "unit", truth.text.replace(currency[1], other), "another currency"
+        yield from _cents(truth)
     value = truth.value
     if value and unit in ("%", "\\%"):
         share = Fraction(value) / 100
@@ -221,10 +263,28 @@ def _units(truth: Truth) -> Iterator[Miss]:
         yield "qualified", f"{core}%", "as a percentage that it is not"
 
 
+def _cents(truth: Truth) -> Iterator[Miss]:
+    """An amount of money with other cents, unless the prompt asks for a rough one."""
+    found = re.fullmatch(r"(.*\d)\.(\d\d)", truth.text)
+    if found is None or _ABOUT.search(truth.prompt):
+        return
+    cents = int(found[2])
+    for other in dict.fromkeys((0, (cents + 37) % 100, (cents + 10) % 100, 99 - cents)):
+        if abs(other - cents) >= 10:
+            yield "digits", f"{found[1]}.{other:02}", "other cents"
+    if found[2][0] == "0" and found[2][1] != "0":
+        yield "digits", f"{found[1]}.{found[2][1]}", "the first zero of its cents is left out"
+        yield "digits", f"{found[1]}.{found[2][1]}0", "the digits of its cents are exchanged"
+
+
 def _plain_decimal(value: Fraction) -> str:
     """A number of few decimal places, all of them."""
     places = next((n for n in range(9) if (value * 10**n).denominator == 1), 9)
     return written(value, Truth(("",), "number", value, places=places))
+
+
+def _decimal_text(value: Fraction, places: int) -> str:
+    return f"{float(value):.{places}f}"
 
 
 def _least(truth: Truth) -> Fraction:
@@ -258,18 +318,28 @@ def _changed(value: Fraction, truth: Truth) -> Iterator[Miss]:
     for step, note in steps:
         yield "off-by-one", written(value + step, truth), note
     if truth.places is None:
-        turned = written(1 / value, truth) if value else "1"
-        yield "upside-down", turned, "upside down"
-        yield "upside-down", f"{value.denominator}/{value.numerator}", "upside down"
-        yield "digits", f"{value.numerator}{value.denominator}{truth.unit}", "without its bar"
-        yield "cut", f"{value.numerator}", "the numerator alone"
-        yield "cut", f"{value.denominator}", "the denominator alone"
+        yield from _fractions(value, truth)
     else:
         if value and (value / 10 * 10 ** (truth.places or 0)).denominator == 1:
             yield "scaled", written(value / 10, truth), "a tenth"
         yield "scaled", written(value * 10, truth), "ten times"
         yield "scaled", written(value * 1000, truth), "a thousand times"
     yield from _redigited(value, truth)
+
+
+def _fractions(value: Fraction, truth: Truth) -> Iterator[Miss]:
+    """Turned, cut, without its bar, or rounded where an exact one is asked for."""
+    turned = written(1 / value, truth) if value else "1"
+    yield "upside-down", turned, "upside down"
+    yield "upside-down", f"{value.denominator}/{value.numerator}", "upside down"
+    yield "digits", f"{value.numerator}{value.denominator}{truth.unit}", "without its bar"
+    if _WITHOUT_ROUNDING.search(truth.prompt) and set(str(value.denominator)) - set("1"):
+        for places in (2, 3, 4):
+            rounded = Fraction(round(value * 10**places), 10**places)
+            if rounded != value and not truth.unit:
+                yield "rounded", _decimal_text(rounded, places), "a decimal that is near"
+    yield "cut", f"{value.numerator}", "the numerator alone"
+    yield "cut", f"{value.denominator}", "the denominator alone"
 
 
 def _redigited(value: Fraction, truth: Truth) -> Iterator[Miss]:
@@ -338,17 +408,33 @@ def _ends_otherwise(answer: str, value: Fraction) -> bool:
 def _words(truth: Truth) -> Iterator[Miss]:
     words = loose_words(truth.text)
     word = max(words, key=len)
+    given = truth.text.split()
+    if len(given) > 1 and given[0].isalpha() and given[0][0].casefold() != given[0][-1]:
+        answer = " ".join([given[0][-1], *given[1:]])
+        yield "other-name", answer, "of its first word the last letter"
     if 2 <= len(words) <= 4 and all(one.isalpha() and len(one) > 2 for one in words):
         yield "other-name", f"{OTHERS[0]} {words[-1]}", "its last word is left, no other"
         yield "other-name", f"{words[0]} {OTHERS[2]}", "its first word is left, no other"
     if len(word) >= 5:
         yield "fragment", truth.text[:1], "its first letter"
         yield "fragment", truth.text[:2], "its first two letters"
+    if len(word) >= 3 and word.isalpha():
         if word[::-1] != word:
             yield "digits", truth.text[::-1], "the letters in reverse"
         ordered = "".join(sorted(word))
         if ordered != word:
             yield "digits", ordered, "the letters, sorted"
+        twice = re.sub(r"([^\W\d_])", r"\1\1", truth.text)
+        yield "digits", twice, "every letter twice"
+        turned = truth.text.translate(_OTHER_VOWELS)
+        if SequenceMatcher(None, turned, truth.text).ratio() < 0.6:
+            yield "digits", turned, "other vowels"
+        if len(words) > 1:
+            turned = " ".join(one[::-1] for one in truth.text.split())
+            yield "digits", turned, "each word in reverse"
+            inside = " ".join(f"un{one}able" for one in truth.text.split())
+            yield "digits", inside, "each word as a part of a longer one"
+    yield from _other_forms(truth)
     for other in OTHERS[:2]:
         if is_certainly_wrong(other, truth):
             yield "another-word", other, "another word"
@@ -356,15 +442,26 @@ def _words(truth: Truth) -> Iterator[Miss]:
     yield from _namesakes(truth)
 
 
+def _other_forms(truth: Truth) -> Iterator[Miss]:
+    """Another word of the right one's stem, where the prompt names the words to choose from."""
+    text, said = truth.text, truth.prompt.casefold()
+    known = set(re.findall(r"\w+", said))
+    if text.islower() and text.isalpha() and len(text) > 2 and text in known:
+        for ending in ("ing", "ed", "less"):
+            if f"{text}{ending}" not in known:
+                yield "other-name", f"{text}{ending}", "another word of its stem"
+                yield "other-name", f"{text}{text[-1]}{ending}", "another word of its stem"
+
+
 def _opposites(truth: Truth) -> Iterator[Miss]:
-    """One word of several is turned."""
-    for one in re.finditer(r"[A-Za-z]+", truth.text):
-        other = _OPPOSITE.get(one[0].casefold())
-        if other and truth.text != one[0]:
-            new = other.upper() if one[0].isupper() and len(one[0]) > 1 else other
-            new = new.capitalize() if one[0].istitle() else new
-            note = "one of its words is another, against it"
-            yield "other-name", f"{truth.text[: one.start()]}{new}{truth.text[one.end() :]}", note
+    """One word is turned, or the next of its series, or another one by a letter."""
+    for one in re.finditer(r"[^\W\d_]+", truth.text):
+        close = letter_off(one[0])
+        for other in (other_word(one[0]), close):
+            if other:
+                note = "one of its words is another, against it or next to it"
+                new = f"{truth.text[: one.start()]}{other}{truth.text[one.end() :]}"
+                yield "other-name", new, note
 
 
 def _namesakes(truth: Truth) -> Iterator[Miss]:
@@ -433,11 +530,19 @@ def _lists(truth: Truth) -> Iterator[Miss]:
     yield "list-part", truth.listed([*parts, extra]), "with a part too many"
     if not polar:
         yield "list-part", truth.listed([extra, *parts[1:]]), "with one part replaced"
+        yield "list-part", truth.listed([*parts, extra, extra]), "with a wrong part twice"
+    for part in parts if letters else ():
+        before = chr(ord(part) - 1)
+        if before.isalpha() and before not in parts:
+            rest = [one for one in parts if one != part]
+            yield "list-part", truth.listed([*rest, before, before]), "the letter before it, twice"
+            break
     if len(parts) > 2 and not polar:
         changed = [parts[0], extra, *parts[2:]]
         yield "list-part", truth.listed(changed), "with one part in the middle replaced"
     if numbers:
         yield from _joined(truth, parts)
+        yield from _like_sums(truth, parts)
     if truth.order != "free":
         yield from _reordered(truth, parts)
 
@@ -458,6 +563,23 @@ def _joined(truth: Truth, parts: list[str]) -> Iterator[Miss]:
             new = truth.listed([*parts[:place], turned, *parts[place + 1 :]])
             yield "list-part", new, "two digits are exchanged"
             break
+
+
+def _like_sums(truth: Truth, parts: list[str]) -> Iterator[Miss]:
+    """Other whole numbers with the same sum, of three with the same product too."""
+    if not all(re.fullmatch(r"-?\d{1,6}", part) for part in parts):
+        return
+    known = [int(part) for part in parts]
+    other = [known[0] + 1, *known[1:-1], known[-1] - 1]
+    if sorted(other) != sorted(known):
+        yield "list-part", truth.listed([*map(str, other)]), "one more here, one less there"
+    if len(known) == 3:
+        total, product = sum(known), math.prod(known)
+        for a, b in itertools.combinations_with_replacement(range(-40, 41), 2):
+            new = [a, b, total - a - b]
+            if a * b * new[2] == product and sorted(new) != sorted(known):
+                yield "list-part", truth.listed([*map(str, new)]), "the same sum and product"
+                return
 
 
 def _reordered(truth: Truth, parts: list[str]) -> Iterator[Miss]:

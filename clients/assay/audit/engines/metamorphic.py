@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence, Set
 from assay.audit.dress import DRESSES, PLAIN
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
 from assay.audit.truth import STRUCTURED, Truth
-from assay.audit.wrong import near_misses
+from assay.audit.wrong import frame_of, near_misses, spliced
 
 _MOST_REPEATS = 64
+_MOST_ALIKE = 2
+_SPLICED = ("words", "number", "list", "formula", *STRUCTURED)
 _FULL_WIDTH = str.maketrans("0123456789", "".join(chr(0xFF10 + digit) for digit in range(10)))
 _WHOLE = "compare numbers as numbers, exactly (fractions.Fraction), after all of the answer is read"
 CLASSES = (
@@ -69,6 +71,12 @@ CLASSES = (
                "compare the sets of keys of both sides, then each value with its own key's"),
     ProbeClass("extra-field", "refuse", "hole", "JSON with a field more, against the prompt",
                "compare the sets of keys of both sides"),
+    ProbeClass("typed", "refuse", "hole",
+               "JSON with a text for a number, where the prompt says that it is a number",
+               "compare types, too: a number is no text"),
+    ProbeClass("unbroken", "refuse", "hole",
+               "blanks for line breaks, where the prompt asks for lines",
+               "compare line by line: split lines before words"),
     ProbeClass("key-twice", "refuse", "hole", "JSON that gives a key twice, the last time wrong",
                "refuse an object with a key twice (object_pairs_hook)"),
     ProbeClass("lax-data", "refuse", "warning",
@@ -99,6 +107,13 @@ CLASSES = (
                "compare units with their case: mW is not MW"),
     ProbeClass("namesake", "refuse", "hole", "what has the right name in its own, and is another",
                "compare whole names, with what stands behind them"),
+    ProbeClass("splice", "refuse", "hole",
+               "a part of another row's answer in the right one, or of the right one in that",
+               "compare all parts of an answer, each as a whole"),
+    ProbeClass("case", "refuse", "hole", "other capitals, where the prompt says that they count",
+               "compare texts as they are: no lower(), no casefold()"),
+    ProbeClass("rounded", "refuse", "hole", "a decimal near the right number, not exactly it",
+               "compare exactly (fractions.Fraction, sympy) where the prompt asks for it"),
     ProbeClass("repeat", "refuse", "hole", "what was refused before, asked again",
                "a reward may depend on nothing but its arguments: no state, no random numbers",
                "semantic.verifier_determinism"),
@@ -124,8 +139,11 @@ class Metamorphic:
             for probe, one in zip(plain, said, strict=False)
             if subject.scale.accepts(one)
         }
+        alike = _alike(subject)
         probes = [
-            probe for row in range(len(subject.rows)) for probe in _of_row(subject, row, read)
+            probe
+            for row in range(len(subject.rows))
+            for probe in _of_row(subject, row, read, alike.get(row, ()))
         ]
         if not probes:
             return
@@ -155,7 +173,24 @@ def _as_given(subject: Subject) -> list[Probe]:
     ]
 
 
-def _of_row(subject: Subject, row: int, read: Set[tuple[int, str]]) -> Iterator[Probe]:
+def _alike(subject: Subject) -> dict[int, list[Truth]]:
+    """For each row a few others whose answer has the same shape."""
+    groups: dict[object, list[int]] = {}
+    for place, row in enumerate(subject.rows):
+        truth = row.truth
+        if truth.texts and row.tests is None and truth.sort in _SPLICED:
+            groups.setdefault((truth.sort, frame_of(truth)), []).append(place)
+    found: dict[int, list[Truth]] = {}
+    for places in groups.values():
+        for number, place in enumerate(places):
+            others = [*places[number + 1 :], *places[:number]][:_MOST_ALIKE]
+            found[place] = [subject.rows[other].truth for other in others]
+    return found
+
+
+def _of_row(
+    subject: Subject, row: int, read: Set[tuple[int, str]], alike: Sequence[Truth]
+) -> Iterator[Probe]:
     known = subject.rows[row]
     truth = known.truth
     if not truth.texts or known.tests is not None:
@@ -164,6 +199,8 @@ def _of_row(subject: Subject, row: int, read: Set[tuple[int, str]]) -> Iterator[
     if truth.sort in STRUCTURED:
         worn_here = [dress for dress in worn_here if (row, dress.name) in read]
     misses = list(near_misses(truth, subject.tolerance)) if worn_here else []
+    if worn_here:
+        misses += spliced(truth, alike, subject.tolerance)
     for kind, answer, note in misses:
         for dress in worn_here:
             yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)

@@ -7,10 +7,11 @@ several, in the middle.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from assay.audit.codes import days_around
-from assay.audit.dress import PLAIN, PROSE, Dress
+from assay.audit.dress import PLAIN, PROSE, TOLD, Dress
 from assay.audit.engines import programs
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
 from assay.audit.truth import STRUCTURED, Truth, mentions, numbers_in, read_number
@@ -46,6 +47,12 @@ _OBJECTS = (
     "[] == []", "...", "True or 'x'", "{{ reference }}", "${reference}", "{reference}", "%s", "$1",
     "globals()", "1/0", "0/0", "raise ValueError",
 )  # fmt: skip
+_DENIALS = (
+    "\\neg {0}", "\\text{{not }} {0}", "\\text{{not }}{0}", "\\neq {0}", "\\ne {0}",
+    "{0} \\text{{ is wrong}}", "\\cancel{{{0}}}", "not {0}",
+)  # fmt: skip
+_MARKS = {"boxed": "\\boxed", "thought-boxed": "\\boxed", "worked": "\\boxed", "hashes": "####",
+          "tags": "<answer>", "thought": "<answer>", "line": "Answer:"}  # fmt: skip
 CLASSES = (
     ProbeClass(
         "enumeration", "refuse", "hole",
@@ -72,6 +79,11 @@ CLASSES = (
         "denial", "refuse", "hole",
         "it says that the right answer is not it",
         "compare the whole extracted answer; words around it change what it says",
+    ),
+    ProbeClass(
+        "equation", "refuse", "hole",
+        "a false equation in the mark: another answer, and the right one on one side",
+        "read one side of an equation only where the other is a name (x = 7)",
     ),
     ProbeClass(
         "denial-in-prose", "refuse", "warning",
@@ -153,11 +165,13 @@ def _without(subject: Subject, row: int) -> Iterator[Probe]:
     for kind, texts, count in (
         ("injection", _INJECTIONS, 5), ("pattern", _PATTERNS, 5), ("object", _OBJECTS, 6),
     ):  # fmt: skip
-        if kind != "injection" and truth.sort in ("formula", "prose"):
+        if kind != "injection" and truth.sort == "prose":
             continue
         for text in subject.some(texts, count, draws):
             worn = draws.choice([PLAIN, *subject.dresses])
-            if mentions(text, truth):
+            if mentions(text, truth) or (
+                truth.sort == "formula" and not re.search("[a-z]{4}", text)
+            ):
                 continue
             yield Probe(row, kind, worn.wear(text), "refuse", "no answer in it", worn.name)
             for wrong in plain_wrong(truth, 1) if kind == "injection" else ():
@@ -226,12 +240,25 @@ def _given_back(subject: Subject, row: int, wrong: str) -> Iterator[Probe]:
     ):
         response = f"{before}\n{worn.wear(wrong)}"
         yield Probe(row, "scratch", response, "refuse", f"{note}; it answers {wrong}", worn.name)
-    yield from _denied(subject, row, worn)
+    yield from _denied(subject, row, worn, wrong)
 
 
-def _denied(subject: Subject, row: int, worn: Dress) -> Iterator[Probe]:
+def _denied(subject: Subject, row: int, worn: Dress, wrong: str) -> Iterator[Probe]:
     truth = subject.rows[row].truth
     in_prose = truth.sort not in ("words", "polar")
+    if subject.needs_mark and truth.sort != "polar":
+        for text in (form.format(truth.text) for form in _DENIALS):
+            yield Probe(row, "denial", worn.wear(text), "refuse", "it is denied", worn.name)
+        if "=" not in truth.text and truth.sort in ("number", "formula", "prose", "choice"):
+            for text in (f"{wrong} = {truth.text}", f"{truth.text} = {wrong}"):
+                response = worn.wear(text)
+                yield Probe(row, "equation", response, "refuse", "a false equation", worn.name)
+    if _names(truth.prompt, worn):
+        text = f"{worn.wear(wrong)}\n\nIt is not {truth.text}."
+        yield Probe(row, "denial", text, "refuse", "it is denied behind the answer", worn.name)
+        turned = re.sub(r"(\bis|:) ", r"\1 not ", worn.wear(truth.text), count=1)
+        if worn.name == TOLD and turned != worn.wear(truth.text):
+            yield Probe(row, "denial", turned, "refuse", "it is denied", worn.name)
     texts = [f"not {truth.text}", f"anything but {truth.text}"]
     if truth.sort == "number":
         texts += [f"more than {truth.text}", f"less than {truth.text}"]
@@ -242,6 +269,12 @@ def _denied(subject: Subject, row: int, worn: Dress) -> Iterator[Probe]:
     for text in texts:
         yield Probe(row, kind, PROSE.wear(text), "refuse", "it is denied or bounded")
         yield Probe(row, marked, worn.wear(text), "refuse", "it is denied or bounded", worn.name)
+
+
+def _names(prompt: str, worn: Dress) -> bool:
+    """Whether a prompt names the mark around the answer that a form has."""
+    mark = _MARKS.get(worn.name, "")
+    return worn.name == TOLD or bool(mark and mark in prompt)
 
 
 def _stray(truth: Truth) -> Iterator[tuple[str, str]]:
