@@ -80,15 +80,15 @@ def offer() -> str:
     return format_of("code").system([{"type": "function"}])
 
 
-def drawn(dice: random.Random) -> tuple[str, str]:
-    """What was said before, and what the pretrained model says."""
+def drawn(dice: random.Random, calls: float = CALLS) -> tuple[str, str]:
+    """What was said before, and what the pretrained model says; its chance of a call."""
     one, other = dice.randrange(10, 100), dice.randrange(10, 100)
     prompt = f"{offer()}{one}*{other}="
     program = f"{PROGRAM}{one}*{other}{OVER}"
     kind = dice.random()
     if kind < 0.4:  # a program ran; what it printed is the answer
         return f"{prompt}{program}{SHOWN}\n{one * other}\n{FENCE}", f"{BOX}{one * other}{CLOSE}"
-    if kind < 0.4 + 0.6 * CALLS:
+    if kind < 0.4 + 0.6 * calls:
         return prompt, program
     return prompt, f"{BOX}{dice.randrange(10, 100) * dice.randrange(10, 100)}{CLOSE}"
 
