@@ -1,19 +1,12 @@
-"""Rollouts beside the training: what they save, and what staleness costs.
+"""Rollouts beside the training: what they save. What staleness costs is in claims.py.
 
-    python -m experiments areal --parts time --out DIR --rounds 3
-    python -m experiments areal --parts staleness --out DIR --seeds 0,1,2
+    python -m experiments areal --out DIR --rounds 3
 
-    time       seconds a step with a judge that takes `--latency` seconds for every response, as
-               many at a time as there are: in turn with training (eta = 0), drawn ahead by weights
-               one, two and four steps old, and part by part (periodic). All generate in a process
-               of their own. Arms take turns; a ratio is of means over the steps of one round
-    staleness  counting, configs/areal.toml made small: eta of 0, 1, 2, 4 and 8 with PPO that starts
-               its ratio where the sampler was ("naive") and with the decoupled objective
-
-Both are of a warm queue. Of `time` the first and the last steps are left out, in which the queue
-fills, and nothing is drawn ahead any more. In `staleness` a run of eta makes eta steps more, and
-its first eta batches, which the initial policy drew as it did the next, are in no figure: of every
-run the batches count that the policy drew after 0, 1, ... updates, as many of each.
+Seconds a step with a judge that takes `--latency` seconds for every response, as many at a time as
+there are: in turn with training (eta = 0), drawn ahead by weights one, two and four steps old, and
+part by part (periodic). All generate in a process of their own. Arms take turns; a ratio is of
+means over the steps of one round. The first and the last steps are left out, in which the queue
+fills, and nothing is drawn ahead any more.
 
 The judge waits and does not compute: it stands for a service on other cores.
 """
@@ -32,12 +25,10 @@ from bench.own_process import own_process
 
 from assay.kit.runs import environment
 from assay.kit.runs.records import read_rows
-from assay.trainer.recipes.ladder import plan
-from assay.trainer.recipes.ladder.stats import SeedMean, difference
 from assay.trainer.records.folder import RunFolder
 from assay.trainer.settings import config as configs
 from assay.trainer.settings.config import Config
-from experiments.miniature import CONFIGS, Service, as_data, keep, over_seeds, read, told, train
+from experiments.miniature import CONFIGS, Service, as_data, keep, over_seeds, told, train
 from experiments.tasks import LIMIT, counting, counts_right
 
 CONFIG = CONFIGS / "areal.toml"
@@ -54,8 +45,6 @@ SMALL = (
     "run.samples_every=0",
     "run.report_to=[]",
 )
-
-# Time.
 
 WARM_STEPS, LAST_STEPS = 5, 4  # the queue of eta = 4 fills, and empties
 SAMPLES = 32
@@ -75,19 +64,6 @@ ARMS = {
     "ahead, eta = 2": ("method.asynchrony.max_staleness=2",),
     "ahead, eta = 4": ("method.asynchrony.max_staleness=4",),
     "periodic": ("method.asynchrony.mode=periodic",),
-}
-
-# Staleness.
-
-OBJECTIVES = {"naive": "none", "decoupled": "decoupled"}
-LEARNT = (
-    "rollout.prompts_per_step=16",
-    "rollout.group_size=8",
-    "optim.mini_batches=4",
-)
-FIGURES = {
-    "late": "right answers, last five steps",
-    "mean": "right answers, all steps",
 }
 
 
@@ -141,84 +117,13 @@ def _time_table(found: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str,
     return {"medians": told_of}
 
 
-def _stale(chosen: argparse.Namespace, models: Path) -> dict[str, Any]:
-    seeds, etas = plan.read_seeds(chosen.seeds), [int(eta) for eta in chosen.etas.split(",")]
-    runs: dict[tuple[str, int], dict[int, dict[str, float]]] = {}
-    for seed in seeds:
-        for eta in etas:
-            for name in OBJECTIVES:
-                made = _run(chosen, models, name=name, eta=eta, seed=seed)
-                runs.setdefault((name, eta), {})[seed] = made
-    return _stale_table(runs, etas)
-
-
-def _run(
-    chosen: argparse.Namespace, models: Path, *, name: str, eta: int, seed: int
-) -> dict[str, float]:
-    """One run, or what is kept of it."""
-    kept = chosen.out / "staleness" / f"{name}-{eta}-{seed}.json"
-    if not kept.is_file():
-        config = settings(
-            models,
-            (
-                *LEARNT,
-                f"method.loss.importance_correction={OBJECTIVES[name]}",
-                f"method.asynchrony.max_staleness={eta}",
-                f"optim.learning_rate={chosen.rate:g}",
-                f"run.steps={chosen.steps + eta}",
-                f"run.seed={seed}",
-            ),
-        )
-        folder = kept.with_suffix("")
-        train(config, folder, lambda: Service(counts_right))
-        keep(kept, summary(read_rows(RunFolder(folder).metrics)[eta:]))
-    return read(kept)
-
-
-def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """What is kept of a run: shares of right answers, and how far the policy moved in a step.
-
-    Args:
-        rows: of the batches that the policy drew after 0, 1, ... updates.
-    """
-    right = [row["correct"] for row in rows]
-    return {
-        "late": statistics.fmean(right[-5:]),
-        "mean": statistics.fmean(right),
-        "entropy": statistics.fmean(row["entropy"] for row in rows[-5:]),
-        "clipped": statistics.fmean(row["clip_low"] + row["clip_high"] for row in rows),
-    }
-
-
-def _stale_table(
-    runs: Mapping[tuple[str, int], Mapping[int, Mapping[str, float]]], etas: Sequence[int]
-) -> dict[str, Any]:
-    """Means over seeds; decoupled less naive is paired by seed."""
-    found: dict[str, Any] = {}
-    for key, title in FIGURES.items():
-        print(f"\n{title}\n{'eta':>4}  {'naive':<24}{'decoupled':<24}decoupled less naive")
-        for eta in etas:
-            columns = [{s: one[key] for s, one in runs[n, eta].items()} for n in OBJECTIVES]
-            both = [over_seeds(column) for column in columns]
-            less: SeedMean | None = difference(columns[1], columns[0])
-            found[f"{key} {eta}"] = [as_data(one) for one in (*both, less)]
-            print(f"{eta:>4}  {told(both[0]):<24}{told(both[1]):<24}{told(less)}")
-    names = {f"{name} {eta}": dict(by_seed) for (name, eta), by_seed in runs.items()}
-    return {"figures": found, "runs": names}
-
-
 def run(options: Sequence[str]) -> None:
-    """Runs what is asked for and not there yet; prints what was found."""
+    """Runs what is asked for; prints what was found."""
     parser = argparse.ArgumentParser(prog="experiments areal")
     parser.add_argument("--out", type=Path, default=Path("runs/experiments/areal"))
-    parser.add_argument("--parts", default="time,staleness")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timed-steps", type=int, default=20)
     parser.add_argument("--latency", type=float, default=1.0, help="of the judge, seconds")
-    parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=24)
-    parser.add_argument("--rate", type=float, default=2e-4, help="learning rate")
-    parser.add_argument("--etas", default="0,1,2,4,8")
     chosen = parser.parse_args(options)
     environment.keep_freed_memory()
     environment.calm()
@@ -227,6 +132,4 @@ def run(options: Sequence[str]) -> None:
     torch.set_num_threads(1)
     models = chosen.out / "models"
     counting(models)
-    parts = chosen.parts.split(",")
-    found = {part: {"time": _timed, "staleness": _stale}[part](chosen, models) for part in parts}
-    keep(chosen.out / f"areal-{'-'.join(parts)}.json", found)
+    keep(chosen.out / "areal-time.json", _timed(chosen, models))

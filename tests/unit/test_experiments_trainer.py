@@ -13,7 +13,7 @@ import pytest
 from bench import __main__ as bench
 from experiments import __main__ as experiments
 from experiments import errands, tasks
-from experiments.areal.contest import ARMS, OBJECTIVES, summary
+from experiments.areal.claims import LATE, summary
 from experiments.dapo.contest import mixed
 from experiments.dr_mas import contest as agents
 from experiments.episodes import (
@@ -255,17 +255,20 @@ def test_runs_of_a_contestant_share_a_process_and_what_is_done_is_left_out(tmp_p
     assert [runs["a"][0]["seed"], runs["a"][2]["seed"]] == [0, 2]
 
 
-def test_what_is_kept_of_a_stale_run() -> None:
-    right = [*[0.5] * 5, *[0.9] * 5]
+@pytest.mark.parametrize("eta", [0, 8])
+def test_a_stale_run_s_figures_begin_where_its_queue_is_full(eta: int) -> None:
+    filling = [(age, 0.1) for age in range(eta)]
+    full = [(eta, right) for right in (*[0.5] * LATE, *[0.9] * LATE)]
     rows = [
-        {"correct": value, "entropy": 1.0, "clip_low": 0.25, "clip_high": 0.25} for value in right
+        {"staleness": age, "correct": right, "entropy": 1.0, "clip_low": 0.25, "clip_high": 0.25}
+        for age, right in (*filling, *full)
     ]
-    kept = summary(rows)
+    kept = summary(rows, eta)
     assert kept["late"] == pytest.approx(0.9)
     assert kept["mean"] == pytest.approx(0.7)
     assert kept["clipped"] == 0.5
-    assert next(iter(ARMS)) == "in turn, eta = 0"
-    assert set(OBJECTIVES.values()) == {"none", "decoupled"}
+    with pytest.raises(ValueError, match="steps old"):
+        summary(rows, eta + 1)
 
 
 def test_options_go_to_one_measurement_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
