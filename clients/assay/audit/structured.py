@@ -504,8 +504,13 @@ def _moved_cells(lines: Sequence[str], truth: Truth) -> Iterator[_Changed]:
 
 
 def _run_together(lines: Sequence[str]) -> Iterator[Miss]:
-    """Blanks and line breaks are left out, so that neighbours are one."""
+    """Blanks and line breaks are left out, so that neighbours are one.
+
+    Cells of one sign each are read one by one, with blanks or without.
+    """
     text = "\n".join(lines)
+    if all(len(cell) == 1 for cell in text.split()):
+        return
     glued = re.sub(r"(?<=\w)[ \t]+(?=\w)", "", text)
     if glued != text and re.search(r"\d[ \t]+\d", text):
         yield "run-together", glued, "without its blanks"
