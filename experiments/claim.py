@@ -48,7 +48,8 @@ class Claim:
         effect: the least difference, ours less theirs, that would count; below zero where less is
             better.
         deviation: of the differences over seeds, from pilots with other seeds.
-        keeps: whether the claim is that nothing is lost; the effect is then what may be.
+        keeps: whether the claim is that nothing is lost; as much as the effect may be, with the
+            effect's sign still that of the better side.
     """
 
     name: str

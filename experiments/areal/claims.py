@@ -76,7 +76,7 @@ CLAIMS = (
         "late",
         "decoupled at eta 4",
         "fresh",
-        -0.1,
+        0.1,
         0.07,
         keeps=True,
     ),
