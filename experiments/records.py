@@ -100,14 +100,15 @@ def carry_out(
 
 
 def record(name: str, runs: Runs) -> Path:
-    """Writes figures into the method's file; of arms that were not run it keeps what it has."""
+    """Writes figures into the method's file; what was not run now, it keeps."""
     path = results_of(name)
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     where = _where()
     for arm, by_seed in runs.items():
         if by_seed:
-            rounded = {str(seed): _rounded(one) for seed, one in sorted(by_seed.items())}
-            known[arm] = {"where": where, "seeds": rounded}
+            kept = known.get(arm, {}).get("seeds", {})
+            seeds = kept | {str(seed): _rounded(one) for seed, one in by_seed.items()}
+            known[arm] = {"where": where, "seeds": dict(sorted(seeds.items(), key=_seed))}
     keep(path, dict(sorted(known.items())))
     return path
 
@@ -140,6 +141,10 @@ def _one(wanted: dict[str, Any]) -> Mapping[str, float | None]:
     own = method(wanted["method"])
     models = Path(wanted["out"]) / "models"
     return own.run(wanted["arm"], wanted["seed"], Path(wanted["folder"]), models)
+
+
+def _seed(item: tuple[str, Any]) -> int:
+    return int(item[0])
 
 
 def _rounded(figures: Mapping[str, float | None]) -> dict[str, float | None]:

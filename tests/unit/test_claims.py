@@ -137,7 +137,7 @@ def test_figures_are_kept_and_read_back(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(records, "HERE", tmp_path)
     (tmp_path / "one").mkdir()
     records.record("one", runs([0.125, 0.25]))
-    records.record("one", {"c": {10: {"score": None}}, "b": {}})
+    records.record("one", {"c": {10: {"score": None}}, "b": {}, "a": {10: {"score": 0.5}}})
     known = records.recorded("one")
     assert known["a"][11] == {"score": 0.75}
     assert known["c"][10] == {"score": None}
