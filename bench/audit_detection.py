@@ -215,6 +215,7 @@ def run(options: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench audit-detection", description=__doc__)
     parser.add_argument("--only", default="", help="graders whose function holds this text")
     parser.add_argument("--set", choices=SETS, help="of one author alone")
+    parser.add_argument("--sound", action="store_true", help="the sound ones alone: false alarms")
     parser.add_argument("--sample", type=int, default=0, help="so many of each set, drawn; 0: all")
     parser.add_argument("--missed", action="store_true", help="say of what was missed what it is")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one grader")
@@ -231,7 +232,9 @@ def run(options: Sequence[str]) -> None:
     manifest = tomllib.loads((GRADERS / "manifest.toml").read_text(encoding="utf-8"))
     entries = [
         entry for entry in manifest["grader"]
-        if chosen.only in entry["function"] and chosen.set in (None, entry.get("set", SETS[0]))
+        if chosen.only in entry["function"]
+        and chosen.set in (None, entry.get("set", SETS[0]))
+        and not (chosen.sound and entry["defect"])
     ]  # fmt: skip
     entries = drawn(entries, chosen.sample)
     files = [manifest["rows"][entry["rows"]]["file"] for entry in entries]
