@@ -11,13 +11,22 @@ from typing import Any
 from assay.kit.runs.rollouts import read_rollouts
 from assay.trainer.records.folder import RunFolder
 from experiments.claim import Claim
-from experiments.miniature import Service, Shape, pretrained, tiny, train, write_problems
-from experiments.tools.contest import OVER, PROGRAM, WORDS, drawn, is_right, offer
+from experiments.miniature import Service, Shape, pretrained, tiny, train
+from experiments.tools.contest import (
+    HELD_OUT,
+    OVER,
+    PROGRAM,
+    WORDS,
+    drawn,
+    is_right,
+    offer,
+    products,
+)
 
 BEGUN = 0.25
 STEPS, LONGER, COLD = 20, 60, 24
 SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=96, learning_rate=5e-3)
-PROBLEMS, HELD_OUT = 400, 100
+PROBLEMS = 400
 OWN = (
     "method.episodes.environment=experiments/episodes.py:Flaky",
     "method.episodes.settings.failures=0",
@@ -83,12 +92,7 @@ def said(dice: random.Random) -> tuple[str, str]:
 def problems(models: Path) -> tuple[Path, Path, Path]:
     """The base, the training problems and the held-out ones."""
     model = pretrained(models / "base", (*WORDS, offer()), said, SHAPE)
-    dice = random.Random(0)
-    pairs = [(a, b) for a in range(10, 100) for b in range(10, 100)]
-    dice.shuffle(pairs)
-    rows = [(f"{a}*{b}=", str(a * b)) for a, b in pairs[: HELD_OUT + PROBLEMS]]
-    train_path = write_problems(models / "products-train.jsonl", rows[HELD_OUT:])
-    return model, train_path, write_problems(models / "products-test.jsonl", rows[:HELD_OUT])
+    return model, *products(models, PROBLEMS)
 
 
 def prepare(models: Path) -> None:

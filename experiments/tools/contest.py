@@ -102,16 +102,20 @@ def is_right(item: Item) -> bool:
 
 def problems(folder: Path) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones."""
-    model = pretrained(folder / "multiplies", WORDS, drawn, SHAPE)
+    return pretrained(folder / "multiplies", WORDS, drawn, SHAPE), *products(folder, PROBLEMS)
+
+
+def products(folder: Path, training: int) -> tuple[Path, Path]:
+    """So many training problems, and the held-out ones."""
     train_path, test = folder / "products-train.jsonl", folder / "products-test.jsonl"
     if not test.is_file():
         dice = random.Random(0)
         pairs = [(a, b) for a in range(10, 100) for b in range(10, 100)]
         dice.shuffle(pairs)
-        rows = [(f"{a}*{b}=", str(a * b)) for a, b in pairs[: HELD_OUT + PROBLEMS]]
+        rows = [(f"{a}*{b}=", str(a * b)) for a, b in pairs[: HELD_OUT + training]]
         write_problems(train_path, rows[HELD_OUT:])
         write_problems(test, rows[:HELD_OUT])
-    return model, train_path, test
+    return train_path, test
 
 
 def config_of(models: Path, name: str, seed: int, steps: int) -> Config:

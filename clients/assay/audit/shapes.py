@@ -115,9 +115,8 @@ def is_answer(value: Any, prompt: str) -> bool:
     return not all(isinstance(one, str) for one in value) or bool(_ARRAY_HINT.search(prompt))
 
 
-def is_matrix(text: str) -> bool:
-    """Whether a text is JSON of rows of as many numbers each."""
-    value = read_json(text)
+def is_matrix(value: Any) -> bool:
+    """Whether a value that was read is rows of as many numbers each."""
     return (
         isinstance(value, list)
         and len(value) > 1

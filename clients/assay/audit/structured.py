@@ -294,7 +294,7 @@ def _other_arrays(value: Any, truth: Truth) -> Iterator[tuple[str, Any, str]]:
 
 def _matrices(value: Any) -> Iterator[tuple[str, Any, str]]:
     """Rows of equal length: run together, cut elsewhere, turned, without a column."""
-    if not shapes.is_matrix(shapes.write_json(value, "")):
+    if not shapes.is_matrix(value):
         return
     flat = [one for row in value for one in row]
     yield "list-part", flat, "its rows are one"

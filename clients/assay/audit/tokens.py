@@ -63,7 +63,7 @@ _TURNED = (
     "top bottom", "start end", "push pop", "horizontal vertical", "clockwise counterclockwise",
     "push pull", "open closed", "on off", "allow deny", "pass fail", "win loss", "buy sell",
     "black white", "day night", "male female", "king queen", "father mother", "brother sister",
-    "son daughter", "acid base", "anode cathode", "even odd", "concave convex", "sine cosine",
+    "son daughter", "acid base", "anode cathode", "concave convex", "sine cosine",
     "sin cos", "import export", "debit credit", "profit loss", "ii iii", "iv vi", "ix xi",
 )  # fmt: skip
 _LETTER_OFF = (
@@ -99,13 +99,20 @@ def other_word(word: str) -> str:
     return other.capitalize() if word.istitle() else other
 
 
+def _close() -> dict[str, str]:
+    known: dict[str, str] = {}
+    for a, b in map(str.split, _LETTER_OFF):
+        known.setdefault(a, b)
+        known.setdefault(b, a)
+    return known
+
+
+_CLOSE_WORD = _close()
+
+
 def letter_off(word: str) -> str:
     """Another common word, one letter away; empty where none is known."""
-    for pair in _LETTER_OFF:
-        a, b = pair.split()
-        if word.casefold() in (a, b):
-            return b if word.casefold() == a else a
-    return ""
+    return _CLOSE_WORD.get(word.casefold(), "")
 
 
 def parts_of_text(text: str) -> list[str]:
@@ -452,12 +459,7 @@ def splices(right: str, other: str, prompt: str) -> Iterator[Miss]:
     unlike = [
         place
         for place, (one, new) in enumerate(zip(a, b, strict=True))
-        if (
-            one[0].isdecimal()
-            and one.isascii()
-            and new.isascii()
-            and Fraction(one) != Fraction(new)
-        )
+        if _other_number(one, new)
         or (are_unlike(one, new) and new.casefold() not in prompt.casefold())
     ]
     if len(unlike) < 2:

@@ -139,7 +139,11 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
         truth = Truth(texts, "notation", notation=TEXT)
     shown: dict[str, shapes.Order] = {"(": "said", "{": "free", "\\{": "free"}
     order = shown.get(truth.ends[0]) or shapes.order_of(prompt, truth.sort)
-    if order == "unsaid" and truth.sort == "json" and shapes.is_matrix(truth.text):
+    if (
+        order == "unsaid"
+        and truth.sort == "json"
+        and shapes.is_matrix(shapes.read_json(truth.text))
+    ):
         order = "said"
     if order == "unsaid" and truth.parts and all(is_polar(part) for part in truth.parts):
         order = "said"

@@ -105,9 +105,7 @@ def near_misses(truth: Truth, tolerance: float = 0.0) -> Iterator[Miss]:
     """The near misses of a right answer, each once."""
     seen, seen_exactly = {squeezed(text) for text in truth.texts}, set(truth.texts)
     for kind, answer, note in _made(truth, tolerance):
-        exact = (
-            kind in ("look-alike", "unit-case", "run-together", "case") or truth.sort in STRUCTURED
-        )
+        exact = kind in _EXACT_KINDS or truth.sort in STRUCTURED
         text, known = (answer, seen_exactly) if exact else (squeezed(answer), seen)
         if text not in known:
             known.add(text)

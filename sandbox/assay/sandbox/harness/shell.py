@@ -292,8 +292,7 @@ class BashShell:
                     if reminders % 2:
                         shell.tell(b"\n" + end)
                     else:
-                        shell.interrupt()
-                        self._interrupt_all()
+                        self._interrupt_all(shell)
                     reminders += 1
             elif word == began:
                 self._begun = True
@@ -320,8 +319,7 @@ class BashShell:
                 self._interrupt_left(shell)
                 return
             # It came as the cell began a program, which has not had it and is waited for.
-            shell.interrupt()
-            self._interrupt_all()
+            self._interrupt_all(shell)
         raise _Ended(shell.close())
 
     def _interrupt(self, number: int, frame: Any) -> None:
@@ -334,7 +332,8 @@ class BashShell:
         if self._shell is not None:
             self._shell.interrupt()
 
-    def _interrupt_all(self) -> None:
+    def _interrupt_all(self, shell: _Shell) -> None:
+        shell.interrupt()
         for pid, group, _ in self._processes():
             if pid == group and pid not in self._sessions:
                 _signal_group(group)

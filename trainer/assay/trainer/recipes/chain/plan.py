@@ -148,7 +148,8 @@ def _run(  # noqa: PLR0917  # what a stage is made of
     folder: Path,
 ) -> StageRun:
     origin = f"{path}, stage {stage.name}"
-    given = [*own, *_handed(stage, before, origin, folder)]
+    beginning = _beginning(stage, before, origin, folder)
+    given = [*own, *_handed(stage, before, origin, beginning)]
     judge: tuple[str, ...] = ()
     if stage.judge:
         trained = RunFolder(_named(stage.judge, before, origin, RmStage).folder).model
@@ -158,11 +159,6 @@ def _run(  # noqa: PLR0917  # what a stage is made of
         raise ConfigError(f"{origin}: with a `judge` it has services of its own; no reward.target")
     seed = config.run.seed
     where = folder / stage.name / str(seed)
-    beginning = None
-    if stage.entropy is not None:
-        earlier = _named(stage.model, before, origin, StageRun)
-        check_kept(earlier.config, origin)
-        beginning = Beginning(earlier.folder, stage.entropy, folder / stage.name / BEGINNING)
     return StageRun(stage.name, seed, config, where, judge, beginning=beginning)
 
 
@@ -231,15 +227,26 @@ def _config(
     return configs.build(tree, given, origin=origin, saved=True, layers=tuple(layers))
 
 
-def _handed(
+def _beginning(
     stage: StageConfig, before: Mapping[str, Stage], origin: str, folder: Path
+) -> Beginning | None:
+    """The checkpoint that will be chosen for a stage; None where it begins with a model's end."""
+    if stage.entropy is None:
+        return None
+    earlier = _named(stage.model, before, origin, StageRun)
+    check_kept(earlier.config, origin)
+    return Beginning(earlier.folder, stage.entropy, folder / stage.name / BEGINNING)
+
+
+def _handed(
+    stage: StageConfig, before: Mapping[str, Stage], origin: str, beginning: Beginning | None
 ) -> list[str]:
     """What earlier stages leave it, as overrides."""
     handed = []
-    if stage.model:
+    if beginning:
+        handed.append(f"model.name={beginning.link}")
+    elif stage.model:
         model = RunFolder(_named(stage.model, before, origin, StageRun).folder).model
-        if stage.entropy is not None:
-            model = folder / stage.name / BEGINNING
         handed.append(f"model.name={model}")
     if stage.rows:
         rows = _named(stage.rows, before, origin, StageRun).folder
