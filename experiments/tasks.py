@@ -3,7 +3,14 @@
 Counting: "3+4=" is answered by counting on from 3, in the last digit alone: "4567=7". The answer is
 what stands after the last "=". The pretrained model miscounts, after some digits most of the time,
 and sometimes begins again ("4567=7;4567=7"), into the limit of `LIMIT` tokens: responses have
-lengths, longer problems are harder, and a part of the responses is cut.
+lengths, longer problems are harder, and a part of the responses is cut. Counting far is the same in
+8 to 20 steps, each of which may be the one that fails; counting again and again is that with
+attempts that are mostly not the last: some 80 tokens, and up to 200, where 16 are enough.
+
+Chains: "c>" is answered by `LINKS` letters, each the next of ten, with the number of its place
+before it: "001d002e...". The pretrained model skips a letter now and then, after two of the ten
+more often. A chain is right where every link is: one time in five, and what is wrong with another
+is mostly one link of 96.
 
 Two roads: the first token of a response decides it: "S", six milestones and the end, or "L", some
 270 milestones and the end. What comes after is as good as forced. The long road is right with a
@@ -23,6 +30,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,37 +38,68 @@ from experiments.miniature import IsRight, Item, Shape, pretrained, write_proble
 
 # Counting.
 
-LIMIT = 20
 COUNTING_WORDS = (*"0123456789", "+", "=", ";")
 COUNTING_SHAPE = Shape(width=64, layers=2, context=64, steps=500, batch=64)
-MISCOUNTS = 0.1
-BELIEFS = {3: 0.85, 7: 0.85}
-"""After these digits the pretrained model miscounts so often."""
-BEGINS_AGAIN = 0.3
-COUNTING = [(a, b) for a in range(10) for b in range(2, 10)]
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How far is counted, and how badly by the pretrained model.
+
+    Attributes:
+        name: of its model and problems.
+        steps: the fewest and the most.
+        limit: tokens of a response.
+        belief: the chance of a miscount after 3 and 7.
+        miscounts: after any other digit.
+        begins_again: the chance, after each attempt.
+        shape: of the model.
+    """
+
+    name: str
+    steps: tuple[int, int]
+    limit: int
+    belief: float
+    miscounts: float
+    begins_again: float
+    shape: Shape = COUNTING_SHAPE
+
+    @property
+    def problems(self) -> list[tuple[int, int]]:
+        """From where, and how many steps."""
+        least, most = self.steps
+        return [(a, b) for a in range(10) for b in range(least, most + 1)]
+
+    def draw(self, dice: random.Random) -> tuple[str, str]:
+        """A prompt, and a response with the mistakes of the pretrained model."""
+        a, b = dice.choice(self.problems)
+        response = self.attempt(a, b, dice)
+        while dice.random() < self.begins_again:
+            response += ";" + self.attempt(a, b, dice)
+        return f"{a}+{b}=", response[: 2 * self.limit]
+
+    def attempt(self, a: int, b: int, dice: random.Random) -> str:
+        """Counts once, with the mistakes of the pretrained model."""
+        at, digits = a, []
+        for _ in range(b):
+            wrong = self.belief if at % 10 in {3, 7} else self.miscounts
+            at += dice.choice((0, 2)) if dice.random() < wrong else 1
+            digits.append(str(at % 10))
+        return "".join(digits) + f"={at % 10}"
+
+
+NEAR = Counting("counting", (2, 9), 20, belief=0.85, miscounts=0.1, begins_again=0.3)
+FAR = Counting("counting-far", (2, 24), 56, belief=0.85, miscounts=0.05, begins_again=0.55)
+AGAIN = Counting(
+    "counting-again", (8, 20), 200, 0.3, 0.02, begins_again=0.85,
+    shape=Shape(width=64, layers=2, context=256, steps=500, batch=32),
+)  # fmt: skip
+LIMIT = NEAR.limit
 
 
 def counted(a: int, b: int) -> str:
     """The right response."""
     return "".join(str((a + n) % 10) for n in range(1, b + 1)) + f"={(a + b) % 10}"
-
-
-def drawn_count(dice: random.Random) -> tuple[str, str]:
-    """A prompt, and a response with the mistakes of the pretrained model."""
-    a, b = dice.choice(COUNTING)
-    response = attempt(a, b, dice)
-    while dice.random() < BEGINS_AGAIN:
-        response += ";" + attempt(a, b, dice)
-    return f"{a}+{b}=", response[: 2 * LIMIT]
-
-
-def attempt(a: int, b: int, dice: random.Random) -> str:
-    """Counts once, with the mistakes of the pretrained model."""
-    at, digits = a, []
-    for _ in range(b):
-        at += dice.choice((0, 2)) if dice.random() < BELIEFS.get(at % 10, MISCOUNTS) else 1
-        digits.append(str(at % 10))
-    return "".join(digits) + f"={at % 10}"
 
 
 def counts_right(item: Item) -> bool:
@@ -70,15 +109,54 @@ def counts_right(item: Item) -> bool:
     return item.response.rpartition("=")[2].strip() == item.reference.text
 
 
-def counting(folder: Path) -> tuple[Path, Path, Path]:
+def counting(folder: Path, kind: Counting = NEAR) -> tuple[Path, Path, Path]:
     """The pretrained model, the training problems and the held-out ones (a fifth)."""
-    model = pretrained(folder / "counting", COUNTING_WORDS, drawn_count, COUNTING_SHAPE)
-    shuffled = random.Random(0).sample(COUNTING, len(COUNTING))
+    model = pretrained(folder / kind.name, COUNTING_WORDS, kind.draw, kind.shape)
+    shuffled = random.Random(0).sample(kind.problems, len(kind.problems))
     problems = [(f"{a}+{b}=", str((a + b) % 10)) for a, b in shuffled]
     held_out = len(problems) // 5
-    train = write_problems(folder / "counting-train.jsonl", problems[held_out:])
-    test = write_problems(folder / "counting-test.jsonl", problems[:held_out])
+    train = write_problems(folder / f"{kind.name}-train.jsonl", problems[held_out:])
+    test = write_problems(folder / f"{kind.name}-test.jsonl", problems[:held_out])
     return model, train, test
+
+
+# Chains.
+
+LINKS = 96
+MARKS = tuple(f"{n:03d}" for n in range(1, LINKS + 1))
+LETTERS = "abcdefghij"
+CHAIN_WORDS = (*LETTERS, ">", *MARKS)
+CHAIN_SHAPE = Shape(width=64, layers=2, context=256, steps=800, batch=16)
+CHAIN_LIMIT = 2 * LINKS + 4
+SLIPS, ELSEWHERE = 0.06, 0.004
+
+
+def chained(start: str, slips: Callable[[int], bool] = lambda _: False) -> str:
+    """A chain from a letter on; `slips` says after which letter, by its number, it goes wrong."""
+    at, links = LETTERS.index(start), []
+    for mark in MARKS:
+        at = (at + (2 if slips(at) else 1)) % 10
+        links.append(mark + LETTERS[at])
+    return "".join(links)
+
+
+def drawn_chain(dice: random.Random) -> tuple[str, str]:
+    """A prompt, and a chain with the mistakes of the pretrained model."""
+    start = dice.choice(LETTERS)
+    made = chained(start, lambda at: dice.random() < (SLIPS if at in {3, 7} else ELSEWHERE))
+    return f"{start}>", made
+
+
+def chain_right(item: Item) -> bool:
+    """Every link of it."""
+    return item.response == item.reference.text
+
+
+def chains(folder: Path) -> tuple[Path, Path]:
+    """The pretrained model, and the problems."""
+    model = pretrained(folder / "chains", CHAIN_WORDS, drawn_chain, CHAIN_SHAPE)
+    problems = ((f"{start}>", chained(start)) for start in LETTERS)
+    return model, write_problems(folder / "chains.jsonl", problems)
 
 
 # Two roads.

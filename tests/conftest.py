@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LONG = ("e2e", "faults", "integration")
 """Folders of tests that start servers and runs; the order within is random."""
 BEGAN = "ASSAY_TESTS_BEGAN"
-LATE = "the time of --long-until is over"
+LATE = "the time of --slow-until is over"
 MOST_WORKERS = 6
 WORKER_GB = 4  # with the servers and runs that its tests start
 
@@ -56,8 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def late(config: pytest.Config) -> bool:
-    """Whether tests of `LONG` folders begin no more."""
-    minutes: float = config.getoption("long_until")
+    """Whether slow tests begin no more."""
+    minutes: float = config.getoption("slow_until")
     return bool(minutes) and time.time() > float(os.environ[BEGAN]) + 60 * minutes
 
 
@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.path.parent.name in LONG and late(item.config):
+    if "slow" in item.keywords and late(item.config):
         pytest.skip(LATE)
 
 
@@ -76,7 +76,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     left_out = sum(LATE in str(report.longrepr) for report in skipped)
     if left_out:
         terminalreporter.section("not run")
-        terminalreporter.line(f"{left_out} tests: this machine is slow, and {LATE}", red=True)
+        terminalreporter.line(f"{left_out} slow tests: {LATE}", red=True)
 
 
 @pytest.fixture(scope="session")
@@ -96,11 +96,11 @@ def shared_data() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--long-until",
+        "--slow-until",
         type=float,
         default=0,
         metavar="MINUTES",
-        help="begin no more tests of tests/{e2e,faults,integration} after so long; 0: all of them",
+        help="begin no more slow tests after so long; 0: all of them. Which these are is random",
     )
     parser.addoption(
         "--golden",

@@ -54,10 +54,10 @@ from experiments.miniature import (
 from experiments.tasks import (
     COUNTING_SHAPE,
     COUNTING_WORDS,
-    LIMIT,
+    NEAR,
+    Counting,
     counting,
     counts_right,
-    drawn_count,
 )
 
 BASE: tuple[str, ...] = (
@@ -67,7 +67,6 @@ BASE: tuple[str, ...] = (
     "reward.verifier=miniature",
     "method.loss.aggregation=token-mean",
     "optim.learning_rate=4e-4",
-    f"rollout.max_new_tokens={LIMIT}",
     "rollout.prompts_per_step=16",
     "rollout.group_size=8",
     "eval.prompts=0",
@@ -151,8 +150,8 @@ STEPS = {"groups, 8 x 4": 4.2, "segments, 8 x 4": 0.6, "segments, no mask": 0.6}
 
 
 def void_count(dice: random.Random) -> tuple[str, str]:
-    """As `drawn_count`, but a part of the responses ends before it states an answer."""
-    prompt, response = drawn_count(dice)
+    """As counting, but a part of the responses ends before it states an answer."""
+    prompt, response = NEAR.draw(dice)
     if dice.random() < STATES_NO_ANSWER:
         response = response.partition("=")[0]
     return prompt, response
@@ -168,9 +167,11 @@ def coin(seed: int) -> IsRight:
     return right
 
 
-def run_config(part: str, arm: str, models: Path, steps: int, seed: int) -> Config:
+def run_config(
+    part: str, arm: str, models: Path, steps: int, seed: int, *, kind: Counting = NEAR
+) -> Config:
     """The settings of one run."""
-    model, problems, held_out = counting(models)
+    model, problems, held_out = counting(models, kind)
     if part == "void":
         model = pretrained(models / "counting-void", COUNTING_WORDS, void_count, COUNTING_SHAPE)
     own = (
@@ -180,6 +181,7 @@ def run_config(part: str, arm: str, models: Path, steps: int, seed: int) -> Conf
         f"run.steps={steps}",
         f"run.seed={seed}",
         f"data.seed={seed}",
+        f"rollout.max_new_tokens={kind.limit}",
     )
     return configs.build({}, (*BASE, *own, *ARMS[part][arm]), origin="bench")
 

@@ -29,6 +29,7 @@ import argparse
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from assay.trainer.settings.config import Config
 from experiments.claim import Runs, column
 from experiments.dapo import table as clip_higher_table
 from experiments.miniature import (
+    IsRight,
     Job,
     Service,
     as_data,
@@ -54,7 +56,7 @@ from experiments.miniature import (
     told,
     train,
 )
-from experiments.tasks import LIMIT, counting, counts_right
+from experiments.tasks import LIMIT, NEAR, Counting, counting, counts_right
 
 LADDER = Path(__file__).parents[2] / "configs" / "ladders" / "dapo.toml"
 SMALL = (
@@ -84,16 +86,18 @@ SMALL = (
 GROUP_SIZES = (4, 8, 16)
 
 
-def ladder(models: Path, seeds: tuple[int, ...], steps: int) -> plan.LadderPlan:
-    """The ladder with the miniature's sizes."""
-    model, problems, held_out = counting(models)
+def ladder(
+    models: Path, seeds: tuple[int, ...], steps: int, kind: Counting = NEAR, *more: str
+) -> plan.LadderPlan:
+    """The ladder with the miniature's sizes; `more` are settings of every rung."""
+    model, problems, held_out = counting(models, kind)
     own = (
         f"model.name={model}",
         f"data.path={problems}",
         f"data.eval_path={held_out}",
         f"run.steps={steps}",
     )
-    return plan.load(LADDER, (*SMALL, *own), seeds=seeds)
+    return plan.load(LADDER, (*SMALL, *own, *more), seeds=seeds)
 
 
 # One run, in its own process.
@@ -130,10 +134,11 @@ def watched() -> Iterator[dict[str, list[float]]]:
         objective.policy_loss = inner
 
 
-def one_run(config: Config, folder: Path) -> dict[str, Any]:
-    """Trains, and says what the clipped tokens were."""
+def one_run(config: Config, folder: Path, judge: IsRight | None = counts_right) -> dict[str, Any]:
+    """Trains, and says what the clipped tokens were; without a judge by a service of its own."""
+    service = None if judge is None else partial(Service, judge)
     with watched() as seen:
-        report = train(config, folder, lambda: Service(counts_right))
+        report = train(config, folder, service)
     count = sum(seen["count"])
     return {
         "before": report["before"]["accuracy"],

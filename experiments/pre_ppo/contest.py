@@ -74,7 +74,7 @@ from experiments.miniature import (
     train,
 )
 from experiments.report import Points, compare, draw, leads
-from experiments.tasks import COUNTING, COUNTING_SHAPE, COUNTING_WORDS, LIMIT, attempt, coin
+from experiments.tasks import COUNTING_SHAPE, COUNTING_WORDS, LIMIT, NEAR, coin
 
 LETTERS = "ABCDEFGHIJ"
 MARK, MARKS = "!", 3
@@ -178,11 +178,11 @@ class Judge:
 
 def drawn(dice: random.Random) -> tuple[str, str]:
     """A prompt, and a response with the mistakes and the marks of the pretrained model."""
-    a, b = dice.choice(COUNTING)
+    a, b = dice.choice(NEAR.problems)
     marked = 0
     while marked < MARKS and dice.random() < MARKED:
         marked += 1
-    return f"{dice.choice(LETTERS)}{a}+{b}=", attempt(a, b, dice) + MARK * marked
+    return f"{dice.choice(LETTERS)}{a}+{b}=", NEAR.attempt(a, b, dice) + MARK * marked
 
 
 def task(models: Path, seeds: Iterable[int]) -> None:
@@ -196,7 +196,7 @@ def task(models: Path, seeds: Iterable[int]) -> None:
             "task": "short" if b < 6 else "long",
         }
         for letter in LETTERS
-        for a, b in COUNTING
+        for a, b in NEAR.problems
     ]
     random.Random(0).shuffle(rows)
     if not (models / "references.json").is_file():

@@ -7,6 +7,7 @@ elsewhere each file skips.
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ import pytest
 
 if importlib.util.find_spec("nemo_gym"):
     # From 0.6 on it moves the folder that it lies in behind all others, so that packages of .venv
-    # would take the place of those that trainers need.
+    # would take the place of those that trainers need. And it makes a cache where pytest began.
+    _cache = os.environ.setdefault("HF_HOME", str(Path.home() / ".cache" / "huggingface"))
+    os.environ.setdefault("HF_DATASETS_CACHE", str(Path(_cache) / "datasets"))
     _path = list(sys.path)
     import nemo_gym  # noqa: F401
 

@@ -79,6 +79,7 @@ def evaluated(tiny_config: Callable[..., Any], tmp_path: Path) -> Callable[..., 
     return run
 
 
+@pytest.mark.slow
 def test_the_command_with_real_services(
     tiny_model: Path, suites: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

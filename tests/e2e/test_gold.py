@@ -78,6 +78,7 @@ def test_gold_is_counted_beside_the_reward_and_trains_nothing(
     assert read_rows(folder / "metrics.jsonl") == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verifier", "message"),
     [

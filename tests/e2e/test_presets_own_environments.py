@@ -192,6 +192,7 @@ def trained(preset: Path, world: World, tmp_path: Path, *more: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_preset_trains_in_its_own_environment(
     name: str, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -210,6 +211,7 @@ def test_a_preset_trains_in_its_own_environment(
     assert [text for text in world.seen if text not in told] == []
 
 
+@pytest.mark.slow
 def test_self_play_and_verifiable_rewards_train_in_turns(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ def test_self_play_and_verifiable_rewards_train_in_turns(
         assert roles == {row["phases_play"] == 0.0}
 
 
+@pytest.mark.slow
 def test_a_logged_trace_is_gone_along_and_patched(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def episodes(tiny_config: Any, rows_file: Path) -> Any:
     return make
 
 
+@pytest.mark.slow
 def test_a_run_of_episodes_trains_and_says_what_they_did(
     episodes: Any, train: Any, tmp_path: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_a_run_of_episodes_trains_and_says_what_they_did(
     assert before["prompts"] == 10
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same(episodes: Any, train: Any, curve: Any) -> None:
     whole = {"steps": 3, "checkpoint_every": 1}
     plain = {"eval": {"prompts": 0}, "reward": {"max_fault_ratio": 0.5}}
@@ -96,6 +98,7 @@ def test_episodes_compose_with_other_methods(method: Any, episodes: Any, train: 
     assert all(row["episodes_turns"] > 1 for row in rows)
 
 
+@pytest.mark.slow
 def test_conversations_of_an_episode_train_as_sequences(episodes: Any, train: Any) -> None:
     config = episodes("Retelling", eval={"prompts": 0}, reward={"max_fault_ratio": 0.5})
     rows = train(config)

@@ -25,6 +25,7 @@ CACHE = (
 TOLD = ("step", "phase", "draw", "sample", "ids", "own", "trained", "ending", "reward")
 
 
+@pytest.mark.slow
 def test_shared_tool_results_change_nothing_but_who_answers(
     adding: MakeConfig, train: Train, curve: Curve, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def gsm8k(shared_data: Path, **settings: Any) -> dict[str, Any]:
     return {"source": "jsonl", "path": str(path), "columns": columns, "max_rows": 64, **settings}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_tiny_model_takes_steps(
     tiny_config: MakeConfig, train: Train, tmp_path: Path, tiny_model: Path, shared_data: Path

@@ -33,6 +33,7 @@ def by_phase_and_step(found: list[Record]) -> Counter[tuple[str, str]]:
     return Counter((record["labels"]["phase"], record["labels"]["step"]) for record in found)
 
 
+@pytest.mark.slow
 def test_a_runs_own_service_keeps_its_verdicts_and_a_resumed_run_goes_on(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_runs_own_service_keeps_its_verdicts_and_a_resumed_run_goes_on(
     assert records(path)[: len(found)] == found
 
 
+@pytest.mark.slow
 def test_it_changes_no_curve_and_0_keeps_none(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_server_elsewhere_gets_the_labels(
     assert not list((tmp_path / "elsewhere").glob("journal*"))
 
 
+@pytest.mark.slow
 def test_a_journal_that_cannot_be_written_stops_no_run(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:
@@ -100,6 +103,7 @@ def test_settings_that_make_no_sense_are_said(tiny_config: MakeConfig, train: Tr
         tiny_config(reward={"journal_mb": 64, "target": "127.0.0.1:1"})
 
 
+@pytest.mark.slow
 def test_a_selectors_answers_are_a_phase_of_their_own(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:

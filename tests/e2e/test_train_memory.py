@@ -90,6 +90,7 @@ def test_bfloat16_trains_and_drifts_little(
     assert rows[0]["kl"] == pytest.approx(0, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_who_waits_in_the_host_memory_learns_the_same(
     tiny_config: MakeConfig, train: Train, curve: Curve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

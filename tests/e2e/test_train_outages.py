@@ -156,6 +156,7 @@ def sections(server: Server, **reward: Any) -> dict[str, Any]:
     return {"reward": told | reward, "run": {"steps": 8, "checkpoint_every": 0}}
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_in_mid_step_and_comes_back_costs_time_only(
     tiny_config: MakeConfig, curve: Curve, server: Server, runs: Runs, tmp_path: Path
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_server_that_is_killed_in_mid_step_and_comes_back_costs_time_only(
     assert {row["held_s"] for row in runs.rows("calm")} == {0.0}
 
 
+@pytest.mark.slow
 def test_episodes_wait_for_it_as_responses_do(
     adding: MakeConfig, curve: Curve, server: Server, runs: Runs, tmp_path: Path
 ) -> None:
@@ -208,6 +210,7 @@ def test_episodes_wait_for_it_as_responses_do(
             assert one[name] == other[name]
 
 
+@pytest.mark.slow
 def test_episodes_that_wait_in_vain_end_the_run_which_goes_on(
     adding: MakeConfig, server: Server, runs: Runs, tmp_path: Path
 ) -> None:
@@ -231,6 +234,7 @@ def test_episodes_that_wait_in_vain_end_the_run_which_goes_on(
     same([*map(timeless, found)], [*map(timeless, expected)], but=CLOCKED)
 
 
+@pytest.mark.slow
 def test_one_that_stays_away_ends_the_run_which_goes_on_as_if_nothing_had_been(
     tiny_config: MakeConfig, curve: Curve, server: Server, runs: Runs, tmp_path: Path
 ) -> None:
@@ -258,6 +262,7 @@ def test_one_that_stays_away_ends_the_run_which_goes_on_as_if_nothing_had_been(
     assert runs.weights("run") == runs.weights("calm")
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_waiting_and_leaves_the_step_undone(
     tiny_config: MakeConfig, curve: Curve, server: Server, runs: Runs, tmp_path: Path
 ) -> None:
@@ -284,6 +289,7 @@ def test_an_interrupt_ends_the_waiting_and_leaves_the_step_undone(
     assert runs.weights("run") == runs.weights("calm")
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_held_too(
     tiny_config: MakeConfig, server: Server, runs: Runs, tmp_path: Path
 ) -> None:

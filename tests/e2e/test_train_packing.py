@@ -146,6 +146,7 @@ def full_width(trainer: Any, model: Any, rows: dict[str, Any], wanted: dict[str,
     return trainer._get_per_token_logps_and_entropies(model, ids, mask, length, **wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "optim"),
     [

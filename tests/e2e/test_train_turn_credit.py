@@ -86,6 +86,7 @@ def test_a_batch_of_real_episodes_is_credited_as_it_says(
             assert not (trained[:, 1:] & starts).any()
 
 
+@pytest.mark.slow
 def test_phases_go_on_in_a_resumed_run(tiny_config: Callable[..., Any], train: Train) -> None:
     def config(steps: int) -> Any:
         method = {

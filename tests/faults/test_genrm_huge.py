@@ -58,6 +58,7 @@ def seconds(call: Any, *arguments: Any) -> tuple[float, Any]:
     return time.monotonic() - began_s, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "small"), [(judged, "It is blue."), (scored, "It is blue.\nSo it is.")]
 )

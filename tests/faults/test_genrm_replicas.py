@@ -46,6 +46,7 @@ def want(engine: TransformersEngine, alone: Alone, request: Choose) -> list[floa
     return [alone.logprob(ids, option) for option in encoder.encode_options(OPTIONS)]
 
 
+@pytest.mark.slow
 async def test_one_of_two_is_killed_and_its_items_alone_are_faults(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -94,6 +95,7 @@ async def test_one_of_two_is_killed_and_its_items_alone_are_faults(
         await made.ask(ask(1))
 
 
+@pytest.mark.slow
 async def test_all_of_them_are_killed_and_who_waits_gets_an_answer(folder: Path) -> None:
     made = load_engine("judge", EngineConfig(str(folder), replicas=2, max_concurrent=2))
     assert isinstance(made, ReplicatedEngine)
@@ -121,6 +123,7 @@ async def test_all_of_them_are_killed_and_who_waits_gets_an_answer(folder: Path)
         await made.close()
 
 
+@pytest.mark.slow
 async def test_a_process_never_comes_back_with_other_weights(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ async def test_a_process_never_comes_back_with_other_weights(
         await engine.close()
 
 
+@pytest.mark.slow
 async def test_a_device_that_is_not_there_is_named(folder: Path) -> None:
     engine = load_engine("judge", EngineConfig(str(folder), device=("cpu", "cuda:7")))
     with pytest.raises(StartupError, match="no CUDA device here"):

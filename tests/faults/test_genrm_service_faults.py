@@ -109,6 +109,7 @@ def test_a_word_that_is_not_a_number_costs_the_items_that_say_it(
     assert reasons(response) == ["judgement", "SCORE_NOT_FINITE", "judgement"]
 
 
+@pytest.mark.slow
 def test_a_full_queue_refuses_whole_calls_and_says_when_to_come_back(
     server: tuple[Stubs, subprocess.Popen[str]],
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_model_that_cannot_serve_ends_the_start_with_one_clear_line(
     assert said in last
 
 
+@pytest.mark.slow
 def test_a_server_that_is_told_to_stop_lets_running_calls_end(folder: Path) -> None:
     port = folder / "port"
     flags = ("--model", f"judge={folder / 'judge'}", "--port-file", port)

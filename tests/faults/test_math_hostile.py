@@ -315,6 +315,7 @@ def test_every_hostile_answer_is_judged_in_bounded_time(
     assert slow == {}
 
 
+@pytest.mark.slow
 def test_hostile_answers_take_little_memory(seconds: dict[str, dict[str, float]]) -> None:
     assert seconds["memory"]["MiB"] < 300
 

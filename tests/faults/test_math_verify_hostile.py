@@ -82,6 +82,7 @@ def test_the_server_goes_on_with_new_workers_and_little_memory(
     assert resident_mb(services.pid()) < WORKER_MB
 
 
+@pytest.mark.slow
 def test_a_program_is_not_right(client: RewardClient) -> None:
     results = client.score([hasty(boxed(program), f"${gold}$") for gold, program in PAYLOADS])
     assert not any(result.reward for result in results)

@@ -195,6 +195,7 @@ async def test_an_idle_worker_that_dies_costs_nothing() -> None:
         assert set(reasons(response).values()) == {""}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("chaos")
 async def test_the_fork_server_comes_back() -> None:
     async with serving(workers=2, item_timeout_s=30.0) as (stub, scorer):

@@ -192,6 +192,7 @@ def test_a_zygote_killed_costs_its_sessions_and_the_next_ones_work(own_server: S
     eventually(works)
 
 
+@pytest.mark.slow
 def test_a_host_killed_costs_its_sessions_and_the_next_ones_work(own_server: Server) -> None:
     made = Family(own_server)
     before = descendants(residue.host(own_server.pid))

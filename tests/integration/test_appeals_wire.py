@@ -128,6 +128,7 @@ def test_both_verdicts_are_said_and_the_second_counts(addresses: dict[str, str])
     assert wrong.reward == 1.0
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_key_in_batches_streams_and_cached(
     addresses: dict[str, str], tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def audited(folder: Path, target: str, *more: str, data: str = "rows.jsonl") -> 
     return code, json.loads(out.read_text()) if out.exists() else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "code"),
     [
@@ -90,12 +91,14 @@ def test_functions_of_a_file(folder: Path, name: str, data: str, code: int) -> N
         assert sum(summary["faults"].values()) == summary["asked"]
 
 
+@pytest.mark.slow
 def test_a_grader_that_kills_its_process_is_a_fault(folder: Path) -> None:
     code, report = audited(folder, f"{folder}/graders_for_audit.py:ends", "--calls", "60")
     assert code == 2
     assert sum(report["results"][0]["measured"]["faults"].values()) > 0
 
 
+@pytest.mark.slow
 def test_an_object_of_a_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
@@ -121,6 +124,7 @@ def test_what_cannot_be_run_is_2(
     assert capsys.readouterr().err.startswith("assay: error: ")
 
 
+@pytest.mark.slow
 def test_a_verifier_of_a_server_that_runs_and_a_page(folder: Path) -> None:
     with EmbeddedServices() as services:
         page = folder / "report.html"
@@ -133,6 +137,7 @@ def test_a_verifier_of_a_server_that_runs_and_a_page(folder: Path) -> None:
     assert "No hole found." in page.read_text()
 
 
+@pytest.mark.slow
 def test_measured_rates_are_written_for_a_server(folder: Path, capsys: Any) -> None:
     file, data = folder / "rates.json", folder / "labelled.jsonl"
     row = {"prompt": "2 + 2?", "reference": ["4", "IV"], "right": "4", "wrong": ["5", "IV"]}
@@ -157,6 +162,7 @@ def test_measured_rates_are_written_for_a_server(folder: Path, capsys: Any) -> N
     assert run(["audit", "exact", "--data", str(data), *more]) == 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_goes_on(folder: Path) -> None:
     state = folder / "state.jsonl"
     target = f"{folder}/graders_for_audit.py:within"
@@ -225,6 +231,7 @@ def test_an_openrlhf_url(folder: Path, openrlhf: str) -> None:
     assert report["results"][0]["measured"]["faults"]["UNREACHABLE"] > 0
 
 
+@pytest.mark.slow
 def test_programs_are_judged_by_their_tests(folder: Path) -> None:
     right = "def double(x):\n    return x * 2\n"
     weak = {"tests": [{"args": [2], "expected": 4}, {"args": [0], "expected": 0}]}

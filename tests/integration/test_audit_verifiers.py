@@ -137,6 +137,7 @@ def own_rows(verifier: Verifier) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [SqlVerifier, pytest.param(VerilogVerifier, marks=needs("yosys", "iverilog"))],

@@ -69,6 +69,7 @@ def test_a_start_goes_on_with_what_was_launched() -> None:
     wait_gone(pid)
 
 
+@pytest.mark.slow
 def test_a_server_ahead_is_begun_before_its_caller_computes() -> None:
     """A thread would wait for a caller that reads rows in one go (1.1 s of 100,000 rows)."""
     with ExitStack() as stack:
@@ -97,6 +98,7 @@ def test_a_start_that_is_given_up_leaves_nothing_behind() -> None:
     assert [is_alive(pid) for pid in spawned] == [False]
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
     with EmbeddedServices(arguments={"reward": ["--workers", "1"]}) as first:
         port = int(first.address.rpartition(":")[2])

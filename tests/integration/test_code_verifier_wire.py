@@ -52,6 +52,7 @@ def test_programs_are_judged_by_their_tests(services: EmbeddedServices) -> None:
     assert results[5].fault.reason == "UNKNOWN_LANGUAGE"
 
 
+@pytest.mark.slow
 async def test_many_groups_at_once(services: EmbeddedServices) -> None:
     items = [
         Item(RIGHT if n % 2 else HALF, reference=TESTS, task="code", group_id=str(n // 8))
@@ -62,6 +63,7 @@ async def test_many_groups_at_once(services: EmbeddedServices) -> None:
     assert [result.reward for result in results] == [float(n % 2) for n in range(160)]
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_goes_away_makes_faults(services: EmbeddedServices) -> None:
     flags = {"reward": ["--sandbox-target", "127.0.0.1:1"]}
     with (

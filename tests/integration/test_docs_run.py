@@ -29,6 +29,7 @@ def services() -> Iterator[EmbeddedServices]:
         yield started
 
 
+@pytest.mark.slow
 def test_marked_blocks_run_and_print_what_they_say(
     repository: Path, services: EmbeddedServices, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,6 +43,7 @@ def test_marked_blocks_run_and_print_what_they_say(
         assert capsys.readouterr().out == block.prints, block
 
 
+@pytest.mark.slow
 def test_items_of_the_catalogue_get_their_verdicts(
     repository: Path, services: EmbeddedServices
 ) -> None:

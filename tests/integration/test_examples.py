@@ -119,6 +119,7 @@ def test_the_client(examples: Path, server: EmbeddedServices) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_http(examples: Path, tmp_path: Path) -> None:
     with EmbeddedServices(arguments={"reward": ["--http-port", "0"]}, log_dir=tmp_path):
         out = tmp_path / "reward.out"

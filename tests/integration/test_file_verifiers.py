@@ -225,6 +225,7 @@ def test_a_taken_name_stops_the_start_and_says_what_to_write(tmp_path: Path) -> 
         pytest.fail("it started")
 
 
+@pytest.mark.slow
 def test_score_takes_a_function_of_a_file(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +248,7 @@ def test_score_takes_a_function_of_a_file(
     assert "leave --target out" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_functions_of_files_are_compared_validated_and_checked(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +288,7 @@ def test_functions_of_files_are_compared_validated_and_checked(
     assert "case 1" in said or "cases" in said
 
 
+@pytest.mark.slow
 async def test_a_changed_file_is_taken_with_reload_and_a_broken_one_is_not(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
 

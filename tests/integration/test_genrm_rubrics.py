@@ -245,6 +245,7 @@ def test_the_counts_are_conserved(service: tuple[JudgeClient, str]) -> None:
     assert read + unasked == 2 * len(ANSWERS) * len(RUBRIC.criteria)
 
 
+@pytest.mark.slow
 def test_a_judge_that_dies_is_said_and_the_quorum_decides(folder: Path) -> None:
     """The worker of one model of three is killed while they judge: its fault, not the item's."""
     asked = [RubricItem(SKY, f"Blue. {n}", RUBRIC) for n in range(12)]

@@ -185,6 +185,7 @@ async def test_a_request_that_nobody_waits_for_is_withdrawn(causal: Transformers
     assert isinstance(await causal.ask(Write(judge("c"), 3)), Written)
 
 
+@pytest.mark.slow
 def test_a_short_text_does_not_wait_for_a_long_one(folders: Folders) -> None:
     worker = Worker(folders("causal"), "generative")
     plain = {"kind": "write", "temperature": 1.5, "top_p": 1.0, "seed": 0, "stop": ()}

@@ -35,6 +35,7 @@ def test_a_bundle_holds_sources_wheels_and_commands(bundle: Path) -> None:
     assert gpu_bundle.main([str(bundle), "--own"]) == 2, "there is one already"
 
 
+@pytest.mark.slow
 def test_its_checks_run_from_where_they_lie(bundle: Path) -> None:
     """The kernels, and one engine; all of it is `ASSAY_GPU_REHEARSAL=1 make test-gpu`."""
     tree = bundle / "tree"

@@ -65,6 +65,7 @@ def post(address: str, body: object) -> dict[str, Any]:
         connection.close()
 
 
+@pytest.mark.slow
 def test_labels_reach_journal_and_metrics_and_come_back(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.sqlite"
     flags = ["--journal", str(path), "--metrics-port", "0", "--metric-labels", "run, model"]
@@ -171,6 +172,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_an_export_is_scored_as_it_is(kept: Path, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     found = invoke("export", kept, "--whole", "-o", rows)
@@ -186,6 +188,7 @@ def test_an_export_is_scored_as_it_is(kept: Path, tmp_path: Path) -> None:
     assert len(lines(out)) == len(KINDS)
 
 
+@pytest.mark.slow
 def test_only_judgements_need_no_word_more(kept: Path, tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
     invoke("export", kept, "--whole", "--only", "judgements", "-o", rows)
@@ -228,6 +231,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_journal_is_judged_again(small: Path, tmp_path: Path) -> None:
     out, numbers = tmp_path / "out.jsonl", tmp_path / "numbers.json"
     said = invoke("rejudge", small, "--verifier", "math", "-o", out, "--json", numbers).stdout
@@ -251,6 +255,7 @@ def test_a_journal_is_judged_again(small: Path, tmp_path: Path) -> None:
     assert (told["same_reward"], told["judged_by_both"], told["without_both"]) == (3, 3, 2)
 
 
+@pytest.mark.slow
 def test_a_function_judges_again_and_a_label_chooses(small: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def long(response):\n    return float(len(response) > 2)\n")
@@ -281,6 +286,7 @@ def test_what_is_judged_again_sends_nothing_to_the_terminal(tmp_path: Path) -> N
     assert found["faults"]["now"] == {}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_judged_again_is_said(small: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     invoke("export", small, "-o", rows)

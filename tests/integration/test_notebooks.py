@@ -25,6 +25,7 @@ def test_these_are_all(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [f"{name}.ipynb" for name in NAMES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_runs_and_prints_what_it_shows(folder: Path, name: str) -> None:
     path = folder / f"{name}.ipynb"

@@ -176,6 +176,7 @@ def test_a_bad_plugin_brings_no_server_down(bad_report: Report) -> None:
     assert [check.ok for check in alive] == [True], bad_report
 
 
+@pytest.mark.slow
 def test_a_verifier_that_is_not_served_is_a_failure_and_no_exception(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

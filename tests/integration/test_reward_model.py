@@ -180,6 +180,7 @@ def held_out(path: Path, data: Path, kind: str) -> tuple[Any, Any]:
         return rows, model(ids, attention_mask=mask).logits.squeeze(-1).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, kind: str) -> None:
     """The judge over the engine says what the trainer's forward pass says, within 1e-5."""
@@ -228,6 +229,7 @@ def test_what_is_served_is_what_was_trained(runs: dict[str, Path], data: Path, k
     assert found == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_its_curve(data: Path, tmp_path: Path) -> None:
     """From the checkpoint before the kill, every further step is what it would have been."""
     limits = {"steps": 6, "checkpoint_every": 3, "keep_checkpoints": 2}
@@ -255,6 +257,7 @@ def test_a_batch_in_parts_is_the_same_step(data: Path, tmp_path: Path, kind: str
     assert losses(2) == pytest.approx(losses(8), abs=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "outputs"), [("mse", 2), ("regression", 1), ("hl-gauss", 51), ("two-hot", 51)]
 )
@@ -307,6 +310,7 @@ def test_bins_are_read_by_losses_of_classes_alone(data: Path) -> None:
         settings(data, "prm", method={"loss": "regression", "bins": 11})
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_taken_up_again(data: Path, tmp_path: Path) -> None:
     config = settings(data, "prm", run={"steps": 8, "checkpoint_every": 0})
     train(config, tmp_path / "whole")

@@ -131,6 +131,7 @@ def test_a_judge_of_single_responses_learns_and_says_its_verdict(runs: dict[str,
     assert config["assay_template"] == "brief@1"
 
 
+@pytest.mark.slow
 def test_a_judge_of_single_responses_is_served_as_it_was_trained(
     runs: dict[str, Path], data: Path
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_judge_of_single_responses_is_served_as_it_was_trained(
     assert [answer.verdict_mass for answer in answers] == pytest.approx(held, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_judge_learns_to_write_critiques_that_can_be_read(
     runs: dict[str, Path], data: Path
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_judge_learns_to_write_critiques_that_can_be_read(
     assert all("Verdict: " in vote.text for one in (fine, awful) for vote in one.votes)
 
 
+@pytest.mark.slow
 def test_critiques_that_agree_become_rows_to_learn_from(
     runs: dict[str, Path], data: Path, tmp_path: Path
 ) -> None:

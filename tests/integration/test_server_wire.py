@@ -320,6 +320,7 @@ async def test_a_killed_server_leaves_no_process(plug_ins: str) -> None:
             await call
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_terminated_server_ends_its_calls_first(tmp_path: Path, plug_ins: str) -> None:
     port_file = tmp_path / "port"

@@ -198,6 +198,7 @@ def _answers(client: BackgroundClient) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_run_of_several_processes_shares_the_services_of_one() -> None:
     """What one process started answers the judges of all; its own verifiers judge."""
     with own_services(RewardConfig(verifier="math")) as target:
@@ -233,6 +234,7 @@ def test_a_server_that_was_away_for_a_part_of_the_time_is_asked_again() -> None:
     assert said[-1].endswith("; 1 responses asked again")
 
 
+@pytest.mark.slow
 def test_services_for_several_machines_answer_beyond_loopback_and_ask_for_a_token() -> None:
     """All of 127.0.0.0/8 is this machine; what is bound to 127.0.0.1 does not answer there."""
     config = RewardConfig(verifier="math", timeout_s=20)

@@ -24,6 +24,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_samples_of_the_benchmark_files_can_be_trained_on(
     repository: Path, shared_data: Path
@@ -42,6 +43,7 @@ def test_whole_benchmark_files_can_be_trained_on(repository: Path, shared_data: 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_what_fails_is_listed_and_what_is_absent_is_said(repository: Path, tmp_path: Path) -> None:
     rows = [{"id": "good", "answer": "4"}, {"id": "blank", "answer": " "}]
     write(tmp_path / "math500.jsonl.gz", rows)

@@ -82,6 +82,7 @@ def test_proofs_in_the_sandbox(services: EmbeddedServices) -> None:
     ]
 
 
+@pytest.mark.slow
 @needs("yosys", "iverilog")
 def test_circuits_in_the_sandbox(services: EmbeddedServices) -> None:
     names = {

@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.kit.access import Access
 from assay.kit.serving import ServeConfig
 from assay.kit.tokens import hash_token
@@ -33,6 +35,7 @@ async def score(facade: Facade, journal: Path, count: int) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_two_servers_are_read_as_one(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(hash_token("default", "tenants").line + "\n")

@@ -124,6 +124,7 @@ def test_one_turns_it_off(calls: list[tuple[int, int]]) -> None:
     assert [window.add(call(*one)) for one in calls] == [""] * len(calls)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 8), st.integers(1, 40))
 def test_threads_lose_no_count(threads: int, each: int) -> None:
     window = FaultWindow(0.0, items=10**6, least=10**6, calls=1)

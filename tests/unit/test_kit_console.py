@@ -147,6 +147,7 @@ def test_every_command_prints_through_this_console(repository: Path) -> None:
     assert all("markup=False" in column for column in columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_command_itself_keeps_brackets(terminal: bool, tmp_path: Path) -> None:
     """`assay doctor` in an environment whose service says to type a word in brackets."""

@@ -1,12 +1,15 @@
-"""Which files `make test` deals to one worker."""
+"""Which files `make test` deals to one worker, and which tests it leaves out."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from workers_support import CANARIES, TOGETHER
 
@@ -39,18 +42,42 @@ def test_a_worker_that_crashes_costs_the_test_that_it_ran(tmp_path: Path) -> Non
         "def pytest_xdist_make_scheduler(config, log):\n"
         "    return Files(config, log)\n"
     )
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    said = run(tmp_path, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    assert re.search(r"1 failed, 22 passed", said), said
+    assert "crashed while running 'test_file_1.py::test_sleeps[3]'" in said
+
+
+@pytest.mark.parametrize(
+    ("workers", "minutes", "ran"), [("2", "0.0001", 2), ("0", "0", 4), ("0", "60", 4)]
+)
+def test_slow_tests_begin_until_their_time_is_over_and_the_others_always(
+    tmp_path: Path, workers: str, minutes: str, ran: int
+) -> None:
+    shutil.copy(Path(__file__).parent.parent / "conftest.py", tmp_path)
+    for number in range(2):
+        (tmp_path / f"test_file_{number}.py").write_text(
+            "import pytest\n@pytest.mark.slow\ndef test_slow(): pass\ndef test_quick(): pass\n"
+        )
+    said = run(tmp_path, "-n", workers, "--slow-until", minutes)
+    assert f"{ran} passed" in said, said
+    assert ("2 slow tests: the time of --slow-until is over" in said) == (ran == 2), said
+
+
+def run(folder: Path, *options: str) -> str:
+    """What pytest prints of the tests of a folder."""
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTEST_") and name != "ASSAY_TESTS_BEGAN"
     }
-    options = ["-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-W", "ignore"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "xdist", *options, str(folder)],
         check=False,
-        env=environment | {"PYTHONPATH": str(Path(__file__).parent.parent)},
+        env=environment
+        | {"PYTHONPATH": str(Path(__file__).parent.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert re.search(r"1 failed, 22 passed", ran.stdout), ran.stdout
-    assert "crashed while running 'test_file_1.py::test_sleeps[3]'" in ran.stdout
+    return ran.stdout
