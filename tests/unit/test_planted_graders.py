@@ -12,13 +12,20 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from planted_graders import generate, generate_fourth, generate_second, generate_third
+from planted_graders import (
+    generate,
+    generate_fifth,
+    generate_fourth,
+    generate_second,
+    generate_third,
+)
 
 ROOM = Path(generate.__file__).parent
 MANIFEST = tomllib.loads((ROOM / "manifest.toml").read_text(encoding="utf-8"))
@@ -28,6 +35,7 @@ SETS = {
     "second": generate_second.KINDS,
     "third": generate_third.KINDS,
     "fourth": generate_fourth.KINDS,
+    "fifth": generate_fifth.KINDS,
 }
 KINDS = {kind: made for kinds in (generate.KINDS, *SETS.values()) for kind, made in kinds.items()}
 LATER = [grader for grader in PLANTED if grader.get("set") in SETS]
@@ -35,7 +43,7 @@ SOUND = [grader for grader in GRADERS if not grader["defect"]]
 # Answers whose parts may come in any order.
 PARTED_BY = {
     "members": ", ", "several": ", ", "arrows": "; ", "table": "\n", "parts": "\n",
-    "entities": "; ", "dotenv": "\n", "system": ", ", "knights": ", ",
+    "entities": "; ", "dotenv": "\n", "system": ", ", "knights": ", ", "electrons": " ",
 }  # fmt: skip
 METRES = {"mm": "0.001", "cm": "0.01", "m": "1", "km": "1000"}
 SYNONYMS = {second: first for first, second in generate_third.NOUNS + generate_third.KINDLY}
@@ -121,6 +129,9 @@ MEANINGS: dict[str, Callable[[str], object]] = {
     "share": Fraction,
     "roots": lambda answer: set(answer.strip("{}").split(", ")),
     "translation": lambda answer: [SYNONYMS.get(word, word) for word in answer.split()],
+    "boolean": lambda answer: [
+        eval(answer, {"A": a, "B": b, "C": c}) & 1 for a, b, c in product([0, 1], repeat=3)
+    ],
     "reaction": lambda answer: [sorted(side.split(" + ")) for side in answer.split(" -> ")],
 }
 
@@ -144,6 +155,7 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
         "generate_second.py",
         "generate_third.py",
         "generate_fourth.py",
+        "generate_fifth.py",
     }
     written = {
         (file, name)
@@ -159,7 +171,8 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "planted", "sound"), [("second", 45, 25), ("third", 80, 60), ("fourth", 70, 40)]
+    ("which", "planted", "sound"),
+    [("second", 45, 25), ("third", 80, 60), ("fourth", 70, 40), ("fifth", 60, 38)],
 )
 def test_a_later_set_is_large_and_of_kinds_of_its_own(which: str, planted: int, sound: int) -> None:
     of_set = [grader for grader in GRADERS if grader.get("set") == which]
