@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence, Set
 
+from assay.audit.answers.truth import STRUCTURED, Truth
+from assay.audit.answers.wrong import frame_of, near_misses, spliced
 from assay.audit.dress import DRESSES, PLAIN
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import STRUCTURED, Truth
-from assay.audit.wrong import frame_of, near_misses, spliced
 
 _MOST_REPEATS = 64
 _MOST_ALIKE = 2

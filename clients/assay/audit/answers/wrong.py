@@ -14,18 +14,18 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
 
-from assay.audit.expressions import formula_misses
-from assay.audit.notations import TEXT
-from assay.audit.shapes import Miss, permuted, read_json
-from assay.audit.structured import (
+from assay.audit.answers.expressions import formula_misses
+from assay.audit.answers.notations import TEXT
+from assay.audit.answers.shapes import Miss, permuted, read_json
+from assay.audit.answers.structured import (
     OTHERS,
     other_lines,
     other_objects,
     other_structures,
     structured_misses,
 )
-from assay.audit.tokens import cased_misses, letter_off, other_word, shape_of, splices
-from assay.audit.truth import (
+from assay.audit.answers.tokens import cased_misses, letter_off, other_word, shape_of, splices
+from assay.audit.answers.truth import (
     CURRENCIES,
     STRUCTURED,
     Truth,

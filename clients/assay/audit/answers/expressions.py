@@ -11,8 +11,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from assay.audit.codes import replaced
-from assay.audit.shapes import Miss
+from assay.audit.answers.codes import replaced
+from assay.audit.answers.shapes import Miss
 
 _TOKEN = re.compile(
     r"\\[dtc]?frac|\\sqrt|\\(?:sin|cos|tan|ln|log|exp)|\\pi|\\cdot|\\times|\\left|\\right|\\[,;! ]"

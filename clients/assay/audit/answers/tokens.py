@@ -16,9 +16,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
 
-from assay.audit.codes import replaced
-from assay.audit.numerals import near_numerals, roman
-from assay.audit.shapes import Miss, permuted
+from assay.audit.answers.codes import replaced
+from assay.audit.answers.numerals import near_numerals, roman
+from assay.audit.answers.shapes import Miss, permuted
 
 _HERE = "component"
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\s+|.", re.DOTALL)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from assay.audit.chemistry import chemical, near_chemicals, near_reactions, reaction
-from assay.audit.codes import code_misses, more, near_numbers, replaced
-from assay.audit.numerals import near_numerals, roman
-from assay.audit.regions import near_regions, region_of
-from assay.audit.shapes import Miss, permuted, plainest
-from assay.audit.tokens import (
+from assay.audit.answers.chemistry import chemical, near_chemicals, near_reactions, reaction
+from assay.audit.answers.codes import code_misses, more, near_numbers, replaced
+from assay.audit.answers.numerals import near_numerals, roman
+from assay.audit.answers.regions import near_regions, region_of
+from assay.audit.answers.shapes import Miss, permuted, plainest
+from assay.audit.answers.tokens import (
     near_patterns,
     other_text,
     place_misses,

@@ -2,7 +2,7 @@ r"""What is right for a row, and what is certainly not. Pure: no grader is asked
 
 An answer has a sort, by its text: a number (with a unit or none), the letter of a choice, yes or
 no, a list, a few words, a formula, JSON, a code (a date, a time, a version, an address), lines, a
-notation (`assay.audit.notations`), or prose. `is_certainly_wrong` and `mentions` err on one side:
+notation (`assay.audit.answers.notations`), or prose. `is_certainly_wrong` and `mentions` err on one side:
 the first says yes, and the second no, only where nobody could see it otherwise.
 """
 
@@ -16,9 +16,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from assay.audit import expressions, shapes
-from assay.audit.notations import TEXT, Notation, notation_of
-from assay.audit.tokens import is_open
+from assay.audit.answers import expressions, shapes
+from assay.audit.answers.notations import TEXT, Notation, notation_of
+from assay.audit.answers.tokens import is_open
 
 Sort = Literal[
     "number", "choice", "polar", "list", "words", "formula", "json", "code", "lines", "notation",

@@ -16,12 +16,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from assay.audit import shapes
-from assay.audit.codes import code_misses
-from assay.audit.notations import TEXT
-from assay.audit.shapes import Miss, permuted
-from assay.audit.tokens import cased_misses, text_misses
-from assay.audit.truth import Truth, is_certainly_wrong
+from assay.audit.answers import shapes
+from assay.audit.answers.codes import code_misses
+from assay.audit.answers.notations import TEXT
+from assay.audit.answers.shapes import Miss, permuted
+from assay.audit.answers.tokens import cased_misses, text_misses
+from assay.audit.answers.truth import Truth, is_certainly_wrong
 
 LAX = frozenset(("lax-data", "lax-form", "beside", "order-unsaid"))
 _PROVEN = frozenset(("run-together", "key-twice", "extra-field", "case", "typed", "unbroken"))
