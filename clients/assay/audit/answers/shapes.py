@@ -24,6 +24,9 @@ Day = tuple[int, int, int]
 Miss = tuple[str, str, str]
 """A near miss: the class, the answer, and how it was made."""
 
+OTHERS = ("Lisbon", "Kelvin", "granite", "Monday", "violet", "Saturn")
+"""Words that stand in for others."""
+
 _SAID = re.compile(
     r"\b(?:sort|arrange|rank|reorder|order) (?:\w+ ){0,2}(?:the|these|them|all|following|by)"
     r"\b"

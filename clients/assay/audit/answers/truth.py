@@ -2,8 +2,8 @@ r"""What is right for a row, and what is certainly not. Pure: no grader is asked
 
 An answer has a sort, by its text: a number (with a unit or none), the letter of a choice, yes or
 no, a list, a few words, a formula, JSON, a code (a date, a time, a version, an address), lines, a
-notation (`assay.audit.answers.notations`), or prose. `is_certainly_wrong` and `mentions` err on one side:
-the first says yes, and the second no, only where nobody could see it otherwise.
+notation (`assay.audit.answers.notations`), or prose. `is_certainly_wrong` and `mentions` err on
+one side: the first says yes, and the second no, only where nobody could see it otherwise.
 """
 
 from __future__ import annotations
