@@ -17,7 +17,8 @@ from functools import lru_cache
 from typing import Literal
 
 from assay.audit.answers import expressions, shapes
-from assay.audit.answers.notations import TEXT, Notation, notation_of
+from assay.audit.answers.notations import TEXT, notation_of
+from assay.audit.answers.readings import Notation
 from assay.audit.answers.tokens import is_open
 
 Sort = Literal[
