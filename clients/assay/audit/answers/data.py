@@ -14,6 +14,7 @@ from typing import Any
 
 from assay.audit.answers import shapes
 from assay.audit.answers.shapes import OTHERS, Miss, permuted
+from assay.audit.answers.terms import is_once, is_typed
 from assay.audit.answers.truth import Truth
 
 _LEAST = Fraction(1, 200)
@@ -128,20 +129,17 @@ def _unset(value: Any, prompt: str) -> Iterator[tuple[str, Any, str]]:
 
 def _other_types(value: Any, prompt: str) -> Iterator[tuple[str, Any, str]]:
     """Other types of a value that a language may call equal: in Python True == 1."""
-    typed = re.search(r"\((?:a|as a) number|\ba number, not|types? matter", prompt) is not None
-    for path, leaf in shapes.leaves(value):
-        if isinstance(leaf, Decimal):
-            note = "as a text"
-            yield ("typed" if typed else "lax-data"), put_in(value, path, str(leaf)), note
-            break
-    for path, leaf in shapes.leaves(value):
-        if isinstance(leaf, Decimal) and leaf in (0, 1):
-            yield "lax-data", put_in(value, path, bool(leaf)), f"a truth value for {leaf}"
-            break
-    for path, leaf in shapes.leaves(value):
-        if isinstance(leaf, bool):
-            yield "lax-data", put_in(value, path, Decimal(int(leaf))), "a number for a truth value"
-            break
+    kind = "typed" if is_typed(prompt) else "lax-data"
+    numbers = [(path, leaf) for path, leaf in shapes.leaves(value) if isinstance(leaf, Decimal)]
+    truths = [(path, leaf) for path, leaf in shapes.leaves(value) if isinstance(leaf, bool)]
+    for path, leaf in numbers[:1]:
+        yield kind, put_in(value, path, str(leaf)), "as a text"
+    for path, leaf in [one for one in numbers if one[1] in (0, 1)][:1]:
+        yield kind, put_in(value, path, bool(leaf)), f"a truth value for {leaf}"
+    for path, truth in truths[:1]:
+        yield kind, put_in(value, path, Decimal(int(truth))), "a number for a truth value"
+        yield kind, put_in(value, path, str(truth).lower()), "a text for a truth value"
+        yield kind, put_in(value, path, str(truth)), "a text for a truth value"
 
 
 def _objects(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -189,7 +187,7 @@ def _other_arrays(value: Any, truth: Truth) -> Iterator[tuple[str, Any, str]]:
             extra += 1000
         yield "list-part", put_in(value, path, [*one, extra]), "an element more"
         if truth.order != "free":
-            kind = "list-part" if ordered else "order-unsaid"
+            kind = "list-part" if ordered or is_once(truth.prompt) else "order-unsaid"
             yield kind, put_in(value, path, [*one, one[-1]]), "its last element twice"
             if one != one[::-1]:
                 kind = "order" if ordered else "order-unsaid"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from assay.audit.answers.shapes import OTHERS, Miss, permuted
+from assay.audit.answers.terms import is_once
 from assay.audit.answers.truth import (
     Truth,
     is_polar,
@@ -119,7 +120,12 @@ def _like_sums(truth: Truth, parts: list[str]) -> Iterator[Miss]:
 
 def _reordered(truth: Truth, parts: list[str]) -> Iterator[Miss]:
     said = truth.order == "said" or truth.mark.strip() in ("->", "→")
-    yield ("list-part" if said else "order-unsaid"), truth.listed([*parts, parts[-1]]), "one twice"
+    twice = said or is_once(truth.prompt)
+    yield (
+        ("list-part" if twice else "order-unsaid"),
+        truth.listed([*parts, parts[-1]]),
+        "one twice",
+    )
     worth = [number.value if number else part for part, number in
              ((part, read_number(part)) for part in parts)]  # fmt: skip
     unlike = [place for place in range(len(parts) - 1) if worth[place] != worth[place + 1]]

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from assay.audit.answers.chemistry import chemical, near_chemicals, near_reactions, reaction
 from assay.audit.answers.measures import MEASURES
 from assay.audit.answers.numerals import near_numerals, roman
 from assay.audit.answers.paths import near_patterns, place_misses, read_pattern
 from assay.audit.answers.readings import NOTHING, Notation, Readings, asked
+from assay.audit.answers.records import RECORD
 from assay.audit.answers.regions import near_regions, region_of
 from assay.audit.answers.shapes import Miss, plainest
+from assay.audit.answers.terms import is_alone, is_once
 from assay.audit.answers.tokens import other_text, read_text, text_misses
 
 _HERE = "component"
@@ -49,7 +51,7 @@ def _pairs(text: str) -> Readings:
     return frozenset((tuple(sorted(known.items())),)) if len(known) == len(found) else NOTHING
 
 
-def _near_pairs(text: str, _: str) -> Iterator[Miss]:
+def _near_pairs(text: str, prompt: str) -> Iterator[Miss]:
     spans = [0, *(end for one in _BETWEEN.finditer(text) for end in one.span()), len(text)]
     found = [_PAIR.fullmatch(text, a, b) for a, b in zip(spans[::2], spans[1::2], strict=True)]
     pairs = [one for one in found if one]
@@ -63,8 +65,37 @@ def _near_pairs(text: str, _: str) -> Iterator[Miss]:
         if re.fullmatch(r"true|yes", one[3], re.IGNORECASE):
             new = {"true": "false", "yes": "no"}[one[3].lower()]
         yield _HERE, text[: one.start(3)] + new + text[one.end(3) :], "a value is another"
+    values = {one[3].casefold(): one[3] for one in pairs}
+    for one in (*pairs[:1], *pairs[-1:]):
+        for other in [each for key, each in values.items() if key != one[3].casefold()][:1]:
+            new = text[: one.start(3)] + other + text[one.end(3) :]
+            yield _HERE, new, "a value is that of another name"
+    for value in list(values.values())[:2] if len(values) > 1 else ():
+        every = text
+        for one in reversed(pairs):
+            every = every[: one.start(3)] + value + every[one.end(3) :]
+        yield _HERE, every, "all have one value"
+    yield from _pairs_more(text, prompt, pairs)
     yield "list-part", text[: spans[-3]], "its last pair is left out"
     yield "list-part", text[spans[2] :], "its first pair is left out"
+
+
+def _pairs_more(text: str, prompt: str, pairs: Sequence[re.Match[str]]) -> Iterator[Miss]:
+    """A name twice with two values, and a name more, where the prompt leaves no room for them."""
+    mark = text[pairs[0].end() : pairs[1].start()]
+    for one in (pairs[0], pairs[-1]):
+        other = next((each[3] for each in pairs if each[3] != one[3]), "zinc")
+        wrong = text[one.start() : one.start(3)] + other
+        last = f"{text}{mark}{wrong}"
+        yield "key-twice", last, "a name twice, the last time wrong"
+        if is_once(prompt):
+            yield "key-twice", f"{wrong}{mark}{text}", "a name twice, the first time wrong"
+            yield "key-twice", f"{text}{mark}{one[0].strip()}", "a pair twice"
+    if is_alone(prompt):
+        first = pairs[0]
+        sign = text[first.end(1) : first.start(3)]
+        more = f"zinc{sign}{first[3]}"
+        yield "extra-field", f"{text}{mark}{more}", "a name that was not asked for"
 
 
 _STRINGS = re.compile(
@@ -118,6 +149,7 @@ _ONE_WAY = re.compile(r"[<>\u2264\u2265]|\\[lg]eq?\b|inf|\u221e|oo|\[[^\])]*\)|\
 TEXT = Notation("text", read_text, text_misses, None, None, other_text)
 """Of a short text with a number in it that is nothing else: its rules are proof."""
 NOTATIONS = (
+    RECORD,
     Notation("reaction", reaction, near_reactions),
     Notation(
         "pattern", read_pattern, near_patterns,

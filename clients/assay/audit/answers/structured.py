@@ -16,11 +16,14 @@ from assay.audit.answers.data import another_leaf, near_data, put_in
 from assay.audit.answers.lines import near_lines, other_line
 from assay.audit.answers.notations import TEXT
 from assay.audit.answers.shapes import Miss
+from assay.audit.answers.terms import day_first
 from assay.audit.answers.tokens import cased_misses, text_misses
 from assay.audit.answers.truth import Truth, is_certainly_wrong
 
 LAX = frozenset(("lax-data", "lax-form", "beside", "order-unsaid"))
-_PROVEN = frozenset(("run-together", "key-twice", "extra-field", "case", "typed", "unbroken"))
+_PROVEN = frozenset(
+    ("run-together", "key-twice", "extra-field", "case", "typed", "unbroken", "day-month")
+)
 """Classes whose rule alone is proof."""
 
 
@@ -30,7 +33,7 @@ def structured_misses(truth: Truth, tolerance: float) -> Iterator[Miss]:
         truth.sort
     )
     for kind, answer, note in made(truth, tolerance) if made else ():
-        if answer in truth.texts:
+        if answer in truth.texts or (kind == "order" and truth.order == "free"):
             continue
         sure = kind in LAX or kind in _PROVEN or truth.notation is TEXT
         if sure or is_certainly_wrong(answer, truth, tolerance) or _is_rest(kind, answer, truth):
@@ -70,8 +73,19 @@ def other_structures(truth: Truth, count: int) -> Iterator[str]:
 
 def _codes(truth: Truth, _tolerance: float) -> Iterator[Miss]:
     yield from cased_misses(truth.text, truth.prompt)
+    yield from _turned_day(truth)
     yield from code_misses(truth.text)
     yield from _part_by_part(truth)
+
+
+def _turned_day(truth: Truth) -> Iterator[Miss]:
+    """Day and month exchanged, where the prompt says which of them is first."""
+    found = re.fullmatch(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{2,4})", truth.text)
+    if found is None or day_first(truth.prompt) is None or found[1] == found[3]:
+        return
+    if max(int(found[1]), int(found[3])) <= 12:
+        turned = f"{found[3]}{found[2]}{found[1]}{found[2]}{found[4]}"
+        yield "day-month", turned, "day and month are exchanged"
 
 
 def _noted(truth: Truth, _tolerance: float) -> Iterator[Miss]:

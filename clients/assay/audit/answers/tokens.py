@@ -19,26 +19,12 @@ from fractions import Fraction
 from assay.audit.answers.codes import replaced
 from assay.audit.answers.numerals import near_numerals, roman
 from assay.audit.answers.shapes import Miss, permuted
+from assay.audit.answers.terms import is_alone, is_cased
 
 _HERE = "component"
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\s+|.", re.DOTALL)
 _MOST_NUMBERS = 6
 _MOST_PARTS = 6
-_ALONE = re.compile(
-    r"\b(?:alone|only|exactly|nothing else|no other|no more|one (?:last )?line)\b", re.IGNORECASE
-)
-_OPEN = re.compile(
-    r"\b(?:an? (?:\w+ )?example|examples of|one possible|any (?:\w+ )?(?:that|which|such|one)|"
-    r"for instance|of your own)\b",
-    re.IGNORECASE,
-)
-_CASED = re.compile(
-    r"\bcase(?: of letters)? (?:matters|counts)\b|\bcase[- ]sensitive\b|\bmind the case\b"
-    r"|\bcapitals (?:matter|count)\b"
-    r"|\b(?:names?|texts?|letters|capitals|spelling)\b[^.;]{0,24}"
-    r"\bas (?:given|written|spelt|shown)",
-    re.IGNORECASE,
-)
 _UNCERTAIN = re.compile(
     r"\\(?:binom|infty|emptyset|pm|mp)|\u221e|\binf(?:inity)?\b|undefined|[{}]{2}"
     r"|^[\[{]\s*\"|\x0c"
@@ -172,11 +158,6 @@ def are_unlike(one: str, other: str) -> bool:
     return SequenceMatcher(None, a, b).ratio() < 0.5
 
 
-def is_open(prompt: str) -> bool:
-    """Whether a prompt asks for one of many right answers."""
-    return _OPEN.search(prompt) is not None
-
-
 def text_misses(text: str, prompt: str) -> Iterator[Miss]:
     """Texts with one part changed; wrong whatever the text says, where it means one thing."""
     parts = parts_of_text(text)
@@ -191,7 +172,7 @@ def text_misses(text: str, prompt: str) -> Iterator[Miss]:
     sides = re.fullmatch(r"(.+?)(\s*(?:->|=>|\u2192)\s*)(.+)", text)
     if sides and sides[1] != sides[3] and not re.search(r"->|=>|\u2192", sides[3]):
         yield _HERE, f"{sides[3]}{sides[2]}{sides[1]}", "its sides are exchanged"
-    if _ALONE.search(prompt):
+    if is_alone(prompt):
         known = [int(one) for one in parts if one.isascii() and one.isdecimal()]
         yield "read-in-part", f"{text}, {max(known, default=0) + 8}", "a number more behind it"
 
@@ -321,7 +302,7 @@ def _ranges(text: str) -> Iterator[Miss]:
 
 def cased_misses(text: str, prompt: str) -> Iterator[Miss]:
     """Other capitals, where the prompt says that they count; what is in quotes alone, if any is."""
-    if not _CASED.search(prompt):
+    if not is_cased(prompt):
         return
     found = re.search(r"(?<=')[^']+(?=')|(?<=\")[^\"]+(?=\")", text)
     span = found.span() if found else (0, len(text))

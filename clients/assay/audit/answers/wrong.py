@@ -7,6 +7,7 @@ near miss, it is not the last of its numbers.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -15,10 +16,12 @@ from assay.audit.answers.expressions import formula_misses
 from assay.audit.answers.lines import other_lines
 from assay.audit.answers.lists import near_lists
 from assay.audit.answers.names import near_names
+from assay.audit.answers.nested import nested_misses
 from assay.audit.answers.notations import TEXT
-from assay.audit.answers.numbers import near_values
 from assay.audit.answers.shapes import OTHERS, Miss, read_json
+from assay.audit.answers.spelling import spelling_misses
 from assay.audit.answers.structured import other_structures, structured_misses
+from assay.audit.answers.targets import target_misses
 from assay.audit.answers.tokens import cased_misses, shape_of, splices
 from assay.audit.answers.truth import (
     STRUCTURED,
@@ -28,18 +31,44 @@ from assay.audit.answers.truth import (
     squeezed,
     written,
 )
+from assay.audit.answers.values import near_values
 
-_EXACT_KINDS = ("look-alike", "unit-case", "run-together", "case")
+_EXACT_KINDS = ("look-alike", "unit-case", "run-together", "case", "altered")
+_BY_RULE = ("case", "altered")
+_MOST_CHARS = 120
 
 
 def near_misses(truth: Truth, tolerance: float = 0.0) -> Iterator[Miss]:
     """The near misses of a right answer, each once."""
     seen, seen_exactly = {squeezed(text) for text in truth.texts}, set(truth.texts)
-    for kind, answer, note in _made(truth, tolerance):
+    made = (
+        _made(truth, tolerance),
+        _spelt(truth, tolerance),
+        _nested(truth, tolerance),
+    )
+    for kind, answer, note in itertools.chain.from_iterable(made):
         exact = kind in _EXACT_KINDS or truth.sort in STRUCTURED
         text, known = (answer, seen_exactly) if exact else (squeezed(answer), seen)
         if text not in known:
             known.add(text)
+            yield kind, answer, note
+
+
+def _spelt(truth: Truth, tolerance: float) -> Iterator[Miss]:
+    """Of short texts, where no reader of the sort takes them for the right answer."""
+    if truth.sort not in ("words", "code", "notation", "prose") or len(truth.text) > _MOST_CHARS:
+        return
+    for kind, answer, note in spelling_misses(truth.text, truth.prompt):
+        reader = truth.notation is not None and truth.notation is not TEXT
+        read = reader and truth.notation is not None and truth.notation.read(answer)
+        if not read or is_certainly_wrong(answer, truth, tolerance):
+            yield kind, answer, note
+
+
+def _nested(truth: Truth, tolerance: float) -> Iterator[Miss]:
+    for kind, answer, note in nested_misses(truth, tolerance, near_misses):
+        proven = kind in _BY_RULE
+        if answer not in truth.texts and (proven or is_certainly_wrong(answer, truth, tolerance)):
             yield kind, answer, note
 
 
@@ -131,5 +160,6 @@ def _made(truth: Truth, tolerance: float) -> Iterator[Miss]:
             yield from near_lists(truth)
         case "formula":
             yield from formula_misses(truth.text, truth.prompt)
+            yield from target_misses(truth.text, truth.prompt)
         case "json" | "code" | "lines" | "notation":
             yield from structured_misses(truth, tolerance)

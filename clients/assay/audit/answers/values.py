@@ -83,8 +83,13 @@ def near_values(truth: Truth, tolerance: float) -> Iterator[Miss]:
 def _neighbours(value: Fraction, truth: Truth, tolerance: float) -> Iterator[Miss]:
     """Of a large whole number the next ones, unless the prompt asks for a rough value."""
     size = abs(value)
-    sure = _EXACT.search(truth.prompt) and not truth.unit.strip()
+    exact = re.search(r"\bexact(?:ly)?\b(?! once)|\ball (?:its )?digits\b", truth.prompt)
+    sure = exact or (_EXACT.search(truth.prompt) and not truth.unit.strip())
     rough = size * _LEAST_CHANGE <= 1 or _ABOUT.search(truth.prompt)
+    if truth.places and sure and not tolerance and not _ABOUT.search(truth.prompt):
+        unit = Fraction(1, 10**truth.places)
+        for by in (unit, -unit):
+            yield "neighbour", written(value + by, truth), "its last digit is one off"
     if truth.places != 0 or rough or tolerance or (size % 1000 == 0 and not sure):
         return
     kind = "neighbour" if sure else "neighbour-unsaid"
