@@ -3,8 +3,8 @@
 Each is `read the answer as the prompt shows it` and one careless comparison of it with the
 reference: a normalisation that drops something, a set for a list, a prefix, a tolerance. One is
 defective for a kind of rows where some edit of a reference is refused by every sound grader of that
-kind (tests/planted_graders), and accepted by the careless one. The audit's probes of the kind, asked
-once of its most lenient sound grader, are then put to all of them: who accepts one is found. So a
+kind (tests/planted_graders), and accepted by the careless one. The audit's probes of the kind,
+asked once of its sound graders, are then put to all of them: who accepts one is found. So a
 class of carelessness that no probe meets is seen before anybody plants it. A probe that must be
 refused and that a sound grader accepts is a false alarm, and is printed.
 
@@ -63,10 +63,12 @@ def _ascii(text: str) -> str:
 
 def _unordered(text: str) -> Any:
     """JSON without the order of lists."""
+
     def flat(value: Any) -> Any:
         if isinstance(value, dict):
             return sorted((key, flat(one)) for key, one in value.items())
         return sorted(map(repr, map(flat, value))) if isinstance(value, list) else value
+
     return repr(flat(json.loads(text)))
 
 
@@ -94,7 +96,9 @@ def _leaves(value: Any) -> list[str]:
 def _keys(value: Any) -> list[str]:
     if isinstance(value, dict):
         return sorted([*value, *itertools.chain.from_iterable(map(_keys, value.values()))])
-    return sorted(itertools.chain.from_iterable(map(_keys, value))) if isinstance(value, list) else []
+    return (
+        sorted(itertools.chain.from_iterable(map(_keys, value))) if isinstance(value, list) else []
+    )
 
 
 def _low_keys(value: Any) -> Any:
@@ -110,7 +114,7 @@ def _rounded(text: str) -> str:
 def _value(text: str) -> float:
     if not re.fullmatch(r"[\d\s.+*/()-]{1,60}", text) or "**" in text:
         raise ValueError
-    return float(eval(text, {"__builtins__": {}}))  # noqa: S307 - digits and signs alone
+    return float(eval(text, {"__builtins__": {}}))
 
 
 NORMALS: Mapping[str, Callable[[str], Any]] = {
@@ -154,7 +158,7 @@ NORMALS: Mapping[str, Callable[[str], Any]] = {
     "words-counted": lambda text: Counter(_words(text)),
     "words-of-letters": lambda text: re.findall(r"[^\W\d_]+", text),
     "letters-sorted": lambda text: "".join(sorted(text)),
-    "letters-set": lambda text: set(text),
+    "letters-set": set,
     "letter-runs": lambda text: re.sub(r"(.)\1+", r"\1", text),
     "items-set": lambda text: set(_items(text)),
     "items-sorted": lambda text: sorted(_items(text)),
@@ -228,6 +232,7 @@ def _shared(cut: Callable[[str], Sequence[Any]], least: float) -> Compare:
     def compare(a: str, b: str) -> bool:
         hits = sum(x == y for x, y in zip(cut(a), cut(b), strict=False))
         return hits >= least * max(1, len(cut(b)))
+
     return compare
 
 
@@ -235,10 +240,15 @@ def _near(relative: float, absolute: float) -> Compare:
     def compare(a: str, b: str) -> bool:
         x, y = _numbers(a), _numbers(b)
         rest = _NUMBER.sub("", a) == _NUMBER.sub("", b)
-        return rest and len(x) == len(y) and all(
-            math.isclose(p, q, rel_tol=relative, abs_tol=absolute)
-            for p, q in zip(x, y, strict=True)
+        return (
+            rest
+            and len(x) == len(y)
+            and all(
+                math.isclose(p, q, rel_tol=relative, abs_tol=absolute)
+                for p, q in zip(x, y, strict=True)
+            )
         )
+
     return compare
 
 
@@ -317,6 +327,7 @@ COMPARISONS: Mapping[str, Compare] = {
 
 def careless() -> dict[str, Compare]:
     """All comparisons, by name; none raises."""
+
     def equal(made: Callable[[str], Any]) -> Compare:
         return lambda a, b: bool(made(a) == made(b))
 
@@ -326,6 +337,7 @@ def careless() -> dict[str, Compare]:
                 return compare(a, b)
             except Exception:  # noqa: BLE001 - whatever it raises accepts nothing
                 return False
+
         return safe
 
     every = {name: quiet(equal(made)) for name, made in NORMALS.items()}
@@ -339,7 +351,9 @@ def _spot(text: str, draws: random.Random) -> int:
     return draws.randrange(len(text)) if text else 0
 
 
-def _one_edit(text: str, prompt: str, others: Sequence[str], draws: random.Random) -> str:
+def _one_edit(  # noqa: C901, PLR0911, PLR0912 - one an edit
+    text: str, prompt: str, others: Sequence[str], draws: random.Random
+) -> str:
     if not text.strip():
         return text
     parts = re.findall(r"\d+(?:\.\d+)?|[^\W\d_]+|\s+|.", text, re.DOTALL)
@@ -408,7 +422,9 @@ def _one_edit(text: str, prompt: str, others: Sequence[str], draws: random.Rando
         case 19:
             return re.sub(draws.choice((r"\s", r"[\"']", r"[-.,:/]", r"[()\[\]{}]")), "", text)
         case _:
-            marked = re.sub(r"([^,;\n|]*?)(\s*[:=<>]|->)(\s*)([^,;\n|]*)", r"\4\2\3\1", text, count=1)
+            marked = re.sub(
+                r"([^,;\n|]*?)(\s*[:=<>]|->)(\s*)([^,;\n|]*)", r"\4\2\3\1", text, count=1
+            )
             return draws.choice((marked, " ".join(text.split()[::-1]), text[::-1]))
 
 
@@ -440,7 +456,9 @@ class Kind:
             if entry["rows"] == name and not entry["defect"]
         ]
         before, _, behind = self.plain.partition("{reference}")
-        self._pattern = re.compile(re.escape(before) + r"(.*?)" + re.escape(behind) + r"\s*\Z", re.S)
+        self._pattern = re.compile(
+            re.escape(before) + r"(.*?)" + re.escape(behind) + r"\s*\Z", re.DOTALL
+        )
 
     def read(self, response: str) -> str | None:
         """The answer as the prompt shows it, the last one; None without it."""
@@ -458,7 +476,7 @@ class Kind:
                 with within(_CALL_S):
                     if grade(response, row.data["reference"]) >= 0.5:
                         found.append(name)
-            except Exception:  # noqa: BLE001, S112 - whatever a grader raises accepts nothing
+            except Exception:  # noqa: BLE001 - whatever a grader raises accepts nothing
                 continue
         return found
 
@@ -489,18 +507,20 @@ def probes_of(kind: Kind) -> list[Probe]:
 def witnesses(kind: Kind, draws: random.Random) -> list[tuple[AuditRow, str]]:
     """Edits of references that every sound grader refuses."""
     texts = [str(row.data["reference"]) for row in kind.rows]
-    found = []
+    found: list[tuple[AuditRow, str]] = []
     for row, text in zip(kind.rows, texts, strict=True):
         others = [one for one in texts if one != text] or [text]
-        for new in sorted(edits(text, row.prompt, others, draws)):
-            if not kind.accepts(row, kind.plain.replace("{reference}", new)):
-                found.append((row, new))
+        found += [
+            (row, new)
+            for new in sorted(edits(text, row.prompt, others, draws))
+            if not kind.accepts(row, kind.plain.replace("{reference}", new))
+        ]
     return found
 
 
 def asked(kind: Kind, every: Mapping[str, Compare]) -> Iterator[tuple[str, bool, str]]:
     """For each careless comparison that is defective here: its name, if it is found, a witness."""
-    wrong = witnesses(kind, random.Random(kind.name))  # noqa: S311 - no secrets
+    wrong = witnesses(kind, random.Random(kind.name))
     given = []
     for probe in probes_of(kind):
         read = kind.read(probe.response)
