@@ -73,5 +73,8 @@ def _near_records(text: str, _: str) -> Iterator[Miss]:
 
 RECORD = Notation(
     "record", _record, _near_records,
-    asked(r"CSV|TSV|(?:comma|tab)[- ]separated (?:values|fields|line|row|record)"),
+    asked(
+        r"(?:line|row|record|fields?)\b[^.]{0,40}\b[CT]SV|[CT]SV (?:line|row|record|format)"
+        r"|(?:comma|tab)[- ]separated (?:line|row|record)"
+    ),
 )  # fmt: skip

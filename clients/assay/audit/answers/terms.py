@@ -79,6 +79,12 @@ _LENIENT = (
     r"\b(?:do(?:es)? not (?:matter|count)|is all one|(?:is|are) free|may be left out"
     r"|(?:is|are) ignored|make no difference)\b"
 )
+_UNSIGNED = re.compile(
+    r"\b(?:punctuation|hyphens?|dashes|dots|points|apostrophes?|quotes|signs|accents|separators)\b"
+    r"[^.;]{0,60}\b(?:do(?:es)? not (?:matter|count)|is all one|(?:is|are) (?:free|ignored)"
+    r"|may be left out|make no difference)\b",
+    re.IGNORECASE,
+)
 _SPELT = re.compile(f"{_AS_IT_IS}|{_LENIENT}|{_CASED.pattern}", re.IGNORECASE)
 _WRITTEN = re.compile(f"{_AS_IT_IS}|{_CASED.pattern}", re.IGNORECASE)
 _ONCE = re.compile(
@@ -136,7 +142,8 @@ def is_spelt(prompt: str) -> bool:
 
 def is_written(prompt: str) -> bool:
     """Whether signs count as letters do."""
-    return _WRITTEN.search(prompt) is not None and not is_open(prompt)
+    free = _UNSIGNED.search(prompt) is not None
+    return _WRITTEN.search(prompt) is not None and not free and not is_open(prompt)
 
 
 def is_once(prompt: str) -> bool:
