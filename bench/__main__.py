@@ -53,6 +53,7 @@ BENCHES = {
     "viewer": "viewer",
     "audit-detection": "audit_detection",
     "audit-suites": "audit_suites",
+    "audit-composed": "audit_composed",
     "appeal": "appeal",
     "reliability": "reliability",
     "canary": "canary",

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.audit import AuditPlan, AuditRow, ProbeAsker, Ruling, carry_out
+from assay.audit.answers.truth import read_truth
 from assay.audit.engines import engines
 from assay.audit.probes import Probe
 from assay.audit.sources import read_source
-from assay.audit.truth import read_truth
 from assay.kit.runs.stats import wilson
 from bench.audit_falsepass import OPTIONS, probed, version_at
 

@@ -29,10 +29,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.audit.answers.truth import read_truth
 from assay.audit.engines.mutation import Mutation
 from assay.audit.graders import AuditTarget, Reachable, ServerAt, reached
 from assay.audit.probes import AuditRow, Probe, Scale, Subject
-from assay.audit.truth import read_truth
 from assay.kit.runs.stats import Estimate, mean_over_problems
 from bench.math_rows import DATA
 

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.audit import AuditPlan, AuditRow, ProbeAsker, Ruling, as_rfc, carry_out, make_report
+from assay.audit.answers.truth import read_truth
 from assay.audit.engines import engines
 from assay.audit.probes import Probe
-from assay.audit.truth import read_truth
 from bench import public_graders
 from bench.audit_detection import within
 from bench.audit_falsepass import probed, version_at

@@ -14,13 +14,13 @@ from assay.audit import (
     carry_out,
     make_report,
 )
+from assay.audit.answers.truth import read_truth
 from assay.audit.engines.floor import FloorAndCeiling
 from assay.audit.engines.metamorphic import Metamorphic
 from assay.audit.engines.panel import ProbePanel
 from assay.audit.engines.search import Search
 from assay.audit.probes import Prober
 from assay.audit.running import Ask
-from assay.audit.truth import read_truth
 
 PAIRS = (
     ("What is 3 + 4?", "7"),

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.audit import AuditPlan, Probe, ProbeAsker, Ruling, Subject, carry_out
+from assay.audit.answers.truth import is_certainly_wrong, mentions, read_number, read_truth
+from assay.audit.answers.wrong import near_misses, plain_wrong
 from assay.audit.dress import DRESSES, dresses_read
 from assay.audit.probes import Scale
 from assay.audit.running import Judged
-from assay.audit.truth import is_certainly_wrong, mentions, read_number, read_truth
-from assay.audit.wrong import near_misses, plain_wrong
 from audit_support import accepted_classes, asked_of, audited, engines, rows
 
 WHOLE = st.integers(-10_000, 10_000).map(str)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.audit import read_truth
+from assay.audit.answers.expressions import differ
+from assay.audit.answers.truth import mentions
+from assay.audit.answers.wrong import near_misses, plain_wrong
 from assay.audit.engines.metamorphic import CLASSES
-from assay.audit.expressions import differ
-from assay.audit.truth import mentions
-from assay.audit.wrong import near_misses, plain_wrong
 from audit_support import accepted_classes, audited, rows
 
 HOLES = {kind.name for kind in CLASSES if kind.severity == "hole"}

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.audit import AuditRow, Truth, read_truth
+from assay.audit.answers.truth import is_certainly_wrong, mentions
+from assay.audit.answers.wrong import near_misses, plain_wrong
 from assay.audit.engines.metamorphic import CLASSES
 from assay.audit.engines.search import Search
-from assay.audit.truth import is_certainly_wrong, mentions
-from assay.audit.wrong import near_misses, plain_wrong
 from audit_support import accepted_classes, audited, rows
 
 HOLES = {kind.name for kind in CLASSES if kind.severity == "hole"}

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.audit import read_truth
+from assay.audit.answers.tokens import are_unlike, letter_off, other_word, splices
+from assay.audit.answers.wrong import near_misses, spliced
 from assay.audit.dress import told_dress
 from assay.audit.engines.metamorphic import CLASSES
-from assay.audit.tokens import are_unlike, letter_off, other_word, splices
-from assay.audit.wrong import near_misses, spliced
 from audit_support import accepted_classes, audited, rows
 
 HOLES = {kind.name for kind in CLASSES if kind.severity == "hole"}

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from assay.audit import AuditPlan, AuditRow, ProbeAsker, Ruling, as_rfc, carry_out
+from assay.audit.answers.truth import read_truth
 from assay.audit.engines import engines as installed
 from assay.audit.engines import programs
 from assay.audit.engines.mutation import Mutation
@@ -24,7 +25,6 @@ from assay.audit.mutants import more_inputs, more_stdin, mutants
 from assay.audit.page import html_page, said_of
 from assay.audit.probes import Probe
 from assay.audit.sources import read_source
-from assay.audit.truth import read_truth
 from assay.kit.errors import ConfigError
 from audit_support import accepted_classes, audited, rows
 

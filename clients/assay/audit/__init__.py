@@ -4,10 +4,10 @@ Rows become probes whose truth is known without the grader (`truth`, `wrong`, `e
 says what it says (`graders`), and a report counts (`report`, `page`). docs/use/audit.md.
 """
 
+from assay.audit.answers.truth import Truth, read_truth
 from assay.audit.probes import AuditRow, Probe, ProbeClass, Prober, Ruling, Scale, Subject
 from assay.audit.report import AuditReport, as_rfc, make_report
 from assay.audit.running import AuditPlan, Findings, ProbeAsker, carry_out
-from assay.audit.truth import Truth, read_truth
 
 __all__ = [
     "AuditPlan",

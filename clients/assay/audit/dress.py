@@ -13,10 +13,15 @@ _WORK = "Let me work through this step by step, and check each step as I go."
 
 @dataclass(frozen=True, slots=True)
 class Dress:
-    """A form of response; `{}` in the template is the answer's place, and is there once."""
+    """A form of response; `{}` in the template is the answer's place, and is there once.
+
+    Attributes:
+        doubts: the same form with other things said beside the answer, such as how sure one is.
+    """
 
     name: str
     template: str
+    doubts: tuple[str, ...] = ()
 
     def wear(self, answer: str) -> str:
         """The response that gives this answer."""
@@ -54,24 +59,57 @@ _QUOTED = re.compile(
     rf"(?<!\w)'([^'\n]*?{_PLACE}[^'\n]*)'|\"([^\"\n]*?{_PLACE}[^\"\n]*)\"|`([^`\n]*?{_PLACE}[^`\n]*)`"
     r"|\bas (\S*[^\w\s.]\.\.\.[^\w\s]\S*?)(?=[.,;]?(?:\s|$))"
 )
+_LEAST_SHOWN = 2
+_TAGGED = re.compile(r"<(\w+)>[^<>]{0,200}</\1>")
+_THOUGHTS = {"think", "thinking", "thought", "thoughts", "reasoning", "scratchpad", "reflection"}
+_SURE = re.compile(r"confiden|\bsure|certain|probab|credence|likelihood", re.IGNORECASE)
+_UNIT_SCALE = re.compile(r"\b(?:from|between) 0(?:\.0)? (?:to|and) 1(?:\.0)?\b(?!\.?\d)")
 UNKNOWN = (PLAIN, DRESSES[1], PROSE)
 """Worn where no right answer was accepted."""
 
 
 def told_dress(prompts: Sequence[str]) -> Dress | None:
     """The form that most prompts show, such as 'The answer is (X).'; None where they show none."""
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for prompt in prompts:
-        found = next((one for one in _QUOTED.finditer(prompt)), None)
-        if found is not None:
-            shown = next(part for part in found.groups() if part is not None)
-            places = re.findall(_PLACE, shown)
-            if len(places) == 1 and len(shown) > len(places[0]) + 1:
-                counts[re.sub(_PLACE, "{}", shown)] += 1
+        shown = _tagged_form(prompt) or _quoted_form(prompt)
+        if shown:
+            counts[shown] += 1
     if not counts:
         return None
-    template, count = counts.most_common(1)[0]
-    return Dress(TOLD, template) if 2 * count > len(prompts) else None
+    (template, doubts), count = counts.most_common(1)[0]
+    return Dress(TOLD, template, doubts) if 2 * count > len(prompts) else None
+
+
+def _quoted_form(prompt: str) -> tuple[str, tuple[str, ...]] | None:
+    """A quoted form with one place for the answer, and perhaps another for how sure one is."""
+    found = [next(part for part in one.groups() if part is not None)
+             for one in _QUOTED.finditer(prompt)]  # fmt: skip
+    if not found or len(re.findall(_PLACE, found[0])) != 1 or len(found[0]) <= _LEAST_SHOWN:
+        return None
+    first = re.sub(_PLACE, "{}", found[0])
+    sure = next((one for one in found[1:] if _SURE.search(one)), "")
+    if len(re.findall(_PLACE, sure)) != 1:
+        return first, ()
+    low, some, high = ("0", "0.9", "1") if _UNIT_SCALE.search(prompt) else ("0", "90", "100")
+    worn = [f"{first}\n{re.sub(_PLACE, one, sure)}" for one in (some, low, high)]
+    return worn[0], tuple(worn[1:])
+
+
+def _tagged_form(prompt: str) -> tuple[str, tuple[str, ...]] | None:
+    """Tags of a name of their own around the answer, such as <tool_call>...</tool_call>."""
+    names = [one[1] for one in _TAGGED.finditer(prompt) if one[1].casefold() not in _THOUGHTS]
+    sure = [one for one in names if _SURE.search(one)]
+    rest = [one for one in dict.fromkeys(names) if one not in sure]
+    if len(rest) != 1 or (rest[0] == "answer" and not sure):
+        return None
+    before = f"<think>\n{_WORK}\n</think>\n" if "<think>" in prompt else ""
+    form = f"{before}<{rest[0]}>{{}}</{rest[0]}>"
+    if not sure:
+        return form, ()
+    low, some, high = ("0", "0.9", "1") if _UNIT_SCALE.search(prompt) else ("0", "90", "100")
+    worn = [f"{form}\n<{sure[0]}>{one}</{sure[0]}>" for one in (some, low, high)]
+    return worn[0], tuple(worn[1:])
 
 
 def dresses_read(

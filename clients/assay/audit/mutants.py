@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay.audit.codes import replaced
+from assay.audit.answers.codes import replaced
 from assay.audit.probes import AuditRow
 from assay.clients.rows.tests import read_tests
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from assay.audit.answers.truth import Truth, mentions
 from assay.audit.dress import Dress
-from assay.audit.truth import Truth, mentions
 
 _FEW_ROWS = 30
 Wants = Literal["accept", "refuse"]

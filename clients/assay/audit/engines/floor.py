@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from assay.audit.answers.truth import is_certainly_wrong, loose_words, mentions
 from assay.audit.dress import DRESSES
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import is_certainly_wrong, loose_words, mentions
 
 _FILLER = (
     "First we look at what is given. Then we think about how the parts relate. After that we go "

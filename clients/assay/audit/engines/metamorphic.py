@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence, Set
 
+from assay.audit.answers.truth import STRUCTURED, Truth
+from assay.audit.answers.wrong import frame_of, near_misses, plain_wrong, spliced
 from assay.audit.dress import DRESSES, PLAIN
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import STRUCTURED, Truth
-from assay.audit.wrong import frame_of, near_misses, spliced
 
 _MOST_REPEATS = 64
 _MOST_ALIKE = 2
@@ -112,6 +112,16 @@ CLASSES = (
                "compare all parts of an answer, each as a whole"),
     ProbeClass("case", "refuse", "hole", "other capitals, where the prompt says that they count",
                "compare texts as they are: no lower(), no casefold()"),
+    ProbeClass("altered", "refuse", "hole",
+               "a letter, sign or word is another, where the prompt asks for the words as they are",
+               "compare texts exactly, but for what the prompt leaves free; no similarity"),
+    ProbeClass("day-month", "refuse", "hole", "day and month exchanged, where the prompt says "
+               "which of them is first", "parse dates in the one order that the prompt names"),
+    ProbeClass("numbers-used", "refuse", "hole",
+               "an expression of the right value that does not use the numbers that were given",
+               "compare the numbers of the expression with the given ones, each as often"),
+    ProbeClass("doubt", "refuse", "hole", "a wrong answer, and how sure or unsure it is of itself",
+               "pay nothing for a wrong answer, however small the confidence beside it"),
     ProbeClass("rounded", "refuse", "hole", "a decimal near the right number, not exactly it",
                "compare exactly (fractions.Fraction, sympy) where the prompt asks for it"),
     ProbeClass("repeat", "refuse", "hole", "what was refused before, asked again",
@@ -204,6 +214,7 @@ def _of_row(
     for kind, answer, note in misses:
         for dress in worn_here:
             yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
+    yield from _doubted(subject, row)
     others = [dress for dress in DRESSES if dress not in subject.dresses]
     for dress in others:
         yield Probe(row, "dress", dress.wear(truth.text), "accept", "the reference", dress.name)
@@ -222,6 +233,16 @@ def _of_row(
         wrong, right = (worn.wear(one) for one in (misses[0][1], truth.text))
         text = f"{wrong}\n\nNo, wait, that is wrong. My answer is different:\n\n{right}"
         yield Probe(row, "corrected", text, "accept", "the last answer is right")
+
+
+def _doubted(subject: Subject, row: int) -> Iterator[Probe]:
+    """Wrong answers, and how sure they are of themselves: not at all, or wholly."""
+    truth = subject.rows[row].truth
+    for dress in (one for one in subject.dresses if one.doubts):
+        for wrong in plain_wrong(truth, 1):
+            for form in dress.doubts:
+                response = form.replace("{}", wrong)
+                yield Probe(row, "doubt", response, "refuse", f"it answers {wrong}", dress.name)
 
 
 def _qualified(truth: Truth, prompt: str) -> Iterator[tuple[str, str]]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from assay.audit.codes import days_around
+from assay.audit.answers.codes import days_around
+from assay.audit.answers.truth import STRUCTURED, Truth, mentions, numbers_in, read_number
+from assay.audit.answers.wrong import plain_wrong
 from assay.audit.dress import PLAIN, PROSE, TOLD, Dress
 from assay.audit.engines import programs
 from assay.audit.probes import Asking, Probe, ProbeClass, Subject
-from assay.audit.truth import STRUCTURED, Truth, mentions, numbers_in, read_number
-from assay.audit.wrong import plain_wrong
 from assay.clients.testing.hostile import hostile_texts
 
 _HOSTILE_CHARS = 6_000

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from assay.audit.answers.structured import skeletons
+from assay.audit.answers.truth import STRUCTURED, is_certainly_wrong
+from assay.audit.answers.wrong import plain_wrong
 from assay.audit.dress import PLAIN, Dress
 from assay.audit.probes import Asking, Probe, ProbeClass, Ruling, Subject
-from assay.audit.structured import skeletons
-from assay.audit.truth import STRUCTURED, is_certainly_wrong
-from assay.audit.wrong import plain_wrong
 
 _SORTS = ("number", "choice", "words", "list", *STRUCTURED)
 _ROUND = 32

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assay.audit.answers.truth import read_truth
 from assay.audit.engines import engines
 from assay.audit.graders import ServerAt, reached, read_target
 from assay.audit.page import html_page, interval, said_of
@@ -29,7 +30,6 @@ from assay.audit.report import (
     make_report,
 )
 from assay.audit.running import AuditPlan, ProbeAsker, carry_out
-from assay.audit.truth import read_truth
 from assay.cli.commands.options import read_server, server_options
 from assay.cli.commands.pipeline import progress_bar, rows_in
 from assay.cli.scoring.partial import PartialFile, write_json

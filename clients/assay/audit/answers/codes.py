@@ -10,8 +10,8 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-from assay.audit import shapes
-from assay.audit.shapes import Code, Miss, permuted
+from assay.audit.answers import shapes
+from assay.audit.answers.shapes import Code, Miss, permuted
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 _NTH = ("first", "second", "third")

@@ -7,8 +7,8 @@ import re
 from collections.abc import Hashable, Iterator
 from fractions import Fraction
 
-from assay.audit.codes import near_numbers, replaced
-from assay.audit.shapes import Miss
+from assay.audit.answers.codes import near_numbers, replaced
+from assay.audit.answers.shapes import Miss
 
 _INTEGERS = re.compile(r"\b(?:integers?|whole|natural)\b", re.IGNORECASE)
 _PLAIN = r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from assay.audit.codes import replaced
-from assay.audit.shapes import Miss
+from assay.audit.answers.codes import replaced
+from assay.audit.answers.shapes import Miss
 
 _TOKEN = re.compile(
     r"\\[dtc]?frac|\\sqrt|\\(?:sin|cos|tan|ln|log|exp)|\\pi|\\cdot|\\times|\\left|\\right|\\[,;! ]"
@@ -247,6 +247,7 @@ def _changed(text: str, constant: bool) -> Iterator[Miss]:
                 yield kind, new, "a number is another"
     for one in list(re.finditer(r"\^\{?\d+\}?", text))[:1]:
         yield kind, text[: one.start()] + text[one.end() :], "without an exponent"
+    yield from _figures(text, signs)
     if "=" in text:
         return
     bare = re.sub(r"^\s*-\s*", "", text)
@@ -258,6 +259,23 @@ def _changed(text: str, constant: bool) -> Iterator[Miss]:
         yield kind, text[: signs[-1].start()].strip(), "its last term is left out"
         yield kind, text[signs[0].end() :].strip(), "its first term is left out"
     yield from _touching(text)
+
+
+def _figures(text: str, signs: Sequence[re.Match[str]]) -> Iterator[Miss]:
+    """Two numbers or signs are exchanged, a digit is left out or too many."""
+    kind = "term"
+    numbers = list(re.finditer(r"(?<![\w.])\d+(?:\.\d+)?", text))
+    for a, b in itertools.islice(itertools.pairwise(numbers), 4):
+        new = f"{text[: a.start()]}{b[0]}{text[a.end() : b.start()]}{a[0]}{text[b.end() :]}"
+        yield kind, new, "two numbers are exchanged"
+    for a, b in itertools.islice(itertools.pairwise(signs), 3):
+        if a[0] != b[0]:
+            new = f"{text[: a.start()]}{b[0]}{text[a.end() : b.start()]}{a[0]}{text[b.end() :]}"
+            yield kind, new, "two signs are exchanged"
+    for one in numbers[:3]:
+        yield kind, replaced(text, one, f"{one[0]}0"), "a digit behind a number"
+        if len(one[0]) > 1 and "." not in one[0]:
+            yield kind, replaced(text, one, one[0][:-1]), "a digit is left out"
 
 
 def _touching(text: str) -> Iterator[Miss]:

@@ -8,8 +8,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator
 
-from assay.audit.codes import more, replaced
-from assay.audit.shapes import Miss
+from assay.audit.answers.codes import more, replaced
+from assay.audit.answers.shapes import Miss
 
 _HERE = "component"
 _ELEMENTS = frozenset(

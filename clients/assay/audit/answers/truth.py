@@ -2,8 +2,8 @@ r"""What is right for a row, and what is certainly not. Pure: no grader is asked
 
 An answer has a sort, by its text: a number (with a unit or none), the letter of a choice, yes or
 no, a list, a few words, a formula, JSON, a code (a date, a time, a version, an address), lines, a
-notation (`assay.audit.notations`), or prose. `is_certainly_wrong` and `mentions` err on one side:
-the first says yes, and the second no, only where nobody could see it otherwise.
+notation (`assay.audit.answers.notations`), or prose. `is_certainly_wrong` and `mentions` err on
+one side: the first says yes, and the second no, only where nobody could see it otherwise.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from assay.audit import expressions, shapes
-from assay.audit.notations import TEXT, Notation, notation_of
-from assay.audit.tokens import is_open
+from assay.audit.answers import expressions, shapes
+from assay.audit.answers.notations import TEXT, notation_of
+from assay.audit.answers.readings import Notation
+from assay.audit.answers.terms import Order, is_open, order_of
 
 Sort = Literal[
     "number", "choice", "polar", "list", "words", "formula", "json", "code", "lines", "notation",
@@ -58,6 +59,11 @@ _SMALL = (
     "twenty",
 )  # fmt: skip
 _NOTHING = {"no", "none", "nothing", "zero", "nil", "empty", "null", "nought"}
+_PARTED = re.compile(
+    r"\b(?:separated|parted|divided|joined) by\b|\bwith (?:commas|semicolons) between\b"
+    r"|\b(?:comma|semicolon)[- ]separated\b|\bone (?:a|per) line\b",
+    re.IGNORECASE,
+)
 _NUMERAL = {
     *_SMALL, *_NOTHING, "half", "third", "quarter", "hundred", "thousand", "million", "dozen", "pi",
     "e", "infinity", "infinite", "once", "twice", "pair", "both",
@@ -102,7 +108,7 @@ class Truth:
     parts: tuple[str, ...] = ()
     mark: str = ", "
     ends: tuple[str, str] = ("", "")
-    order: shapes.Order = "unsaid"
+    order: Order = "unsaid"
     prompt: str = ""
     notation: Notation | None = None
 
@@ -137,8 +143,8 @@ def read_truth(reference: object, prompt: str = "") -> Truth:
     short = truth.sort == "prose" and len(texts[0]) <= _SHORT and TEXT.read(texts[0])
     if short and not is_open(prompt):
         truth = Truth(texts, "notation", notation=TEXT)
-    shown: dict[str, shapes.Order] = {"(": "said", "{": "free", "\\{": "free"}
-    order = shown.get(truth.ends[0]) or shapes.order_of(prompt, truth.sort)
+    shown: dict[str, Order] = {"(": "said", "{": "free", "\\{": "free"}
+    order = shown.get(truth.ends[0]) or order_of(prompt, truth.sort)
     if (
         order == "unsaid"
         and truth.sort == "json"
@@ -197,7 +203,9 @@ def _list(text: str, prompt: str) -> tuple[str, tuple[str, ...]] | None:
     short = all(re.fullmatch(r"[^\W_][\w' -]*", part) and len(part.split()) < 4 for part in parts)
     asked = re.search(r"\b(?:list|all|order\w*|sort\w*|sequence|rank\w*)\b", prompt, re.IGNORECASE)
     arrows = mark.strip() in ("->", "→")
-    return (mark, parts) if short and len(parts) > 2 and (asked or arrows) else None
+    told = _PARTED.search(prompt) and not re.search(r"[A-Z]{2}, [A-Z]{2}", prompt)
+    least = 2 if told else 3
+    return (mark, parts) if short and len(parts) >= least and (asked or told or arrows) else None
 
 
 def _bare(text: str) -> str:

@@ -1,80 +1,17 @@
-r"""Answers in a notation: intervals, inequalities, chemical formulas, Roman numerals, and others.
-
-Each has a lenient reader, which gives all readings that a text may have: two texts are apart where
-no reading is common. What is asked is made by changing one thing, and kept where it is apart.
-A notation whose texts may be something else is read only where the prompt names it. Pure.
-"""
+"""Numbers to dial, powers, durations, ratios, coordinates, clocks, instants, versions. Pure."""
 
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import re
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
-from functools import lru_cache
 
-from assay.audit.chemistry import chemical, near_chemicals, near_reactions, reaction
-from assay.audit.codes import code_misses, more, near_numbers, replaced
-from assay.audit.numerals import near_numerals, roman
-from assay.audit.regions import near_regions, region_of
-from assay.audit.shapes import Miss, permuted, plainest
-from assay.audit.tokens import (
-    near_patterns,
-    other_text,
-    place_misses,
-    read_pattern,
-    read_text,
-    text_misses,
-)
+from assay.audit.answers.codes import code_misses, more, near_numbers, replaced
+from assay.audit.answers.readings import NOTHING, Notation, Readings, asked
+from assay.audit.answers.shapes import Miss, permuted
 
-Readings = frozenset[Hashable]
-_NONE: Readings = frozenset()
 _HERE = "component"
-
-
-@dataclass(frozen=True, slots=True)
-class Notation:
-    """How answers of one form are read, and what is close to them.
-
-    Attributes:
-        read: all readings of a text; none of what is no such answer.
-        misses: texts close to one; wrong where they are apart from it.
-        asked: what a prompt must say; None: the text alone tells.
-        sure: what a text has that needs no such prompt.
-        apart: whether two readings never mean the same; equality where None.
-    """
-
-    name: str
-    read: Callable[[str], Readings]
-    misses: Callable[[str, str], Iterator[Miss]]
-    asked: re.Pattern[str] | None = None
-    sure: re.Pattern[str] | None = None
-    apart: Callable[[Hashable, Hashable], bool] | None = None
-
-    def differ(self, given: str, right: str) -> bool:
-        """Whether two texts are apart however they are read."""
-        a, b = _readings(self.read, given), _readings(self.read, right)
-        apart = self.apart or (lambda one, other: one != other)
-        return bool(a and b) and all(apart(x, y) for x, y in itertools.product(a, b))
-
-
-@lru_cache(1 << 14)
-def _readings(read: Callable[[str], Readings], text: str) -> Readings:
-    return read(text)
-
-
-def notation_of(text: str, prompt: str) -> Notation | None:
-    """The notation of an answer."""
-    for one in NOTATIONS if len(text) <= _MOST_CHARS else ():
-        told = one.asked is None or one.asked.search(prompt) or (one.sure and one.sure.search(text))
-        if told and one.read(text):
-            return one
-    return None
-
-
-_MOST_CHARS = 120
 
 
 # Telephone numbers
@@ -89,7 +26,7 @@ def _phone(text: str) -> Readings:
     digits = re.sub(r"\D", "", found[1].replace("(0)", "")) if found else ""
     plain = text.strip().isdecimal() and not text.strip().startswith("0")
     if found is None or plain or not 6 <= len(digits) <= 15:
-        return _NONE
+        return NOTHING
     return frozenset(((digits.lstrip("0"), found[2] or ""),))
 
 
@@ -136,11 +73,11 @@ def _scientific(text: str) -> Readings:
     found = _SCIENTIFIC.fullmatch(plain)
     if found:
         return frozenset((Fraction(found[1]) * Fraction(10) ** int(found[2]),))
-    return frozenset((Fraction(plain),)) if re.fullmatch(r"[-+]?\d+(\.\d+)?", plain) else _NONE
+    return frozenset((Fraction(plain),)) if re.fullmatch(r"[-+]?\d+(\.\d+)?", plain) else NOTHING
 
 
 def _is_scientific(text: str) -> Readings:
-    return _scientific(text) if _SCIENTIFIC.fullmatch(text.strip().strip("$")) else _NONE
+    return _scientific(text) if _SCIENTIFIC.fullmatch(text.strip().strip("$")) else NOTHING
 
 
 def _far(a: Hashable, b: Hashable) -> bool:
@@ -175,7 +112,7 @@ _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 def _duration(text: str) -> Readings:
     found = list(_SPAN.finditer(text))
     if len(found) < 2 or "".join(one[0] for one in found) != text:
-        return _NONE
+        return NOTHING
     return frozenset((sum(Fraction(one[1]) * _SECONDS[one[2][0].lower()] for one in found),))
 
 
@@ -197,7 +134,7 @@ def _elapsed(text: str) -> Readings:
     """Seconds; of two numbers, as hours and minutes or as minutes and seconds."""
     found = _ELAPSED.fullmatch(text.strip())
     if found is None:
-        return _NONE
+        return NOTHING
     a, b = int(found[1]), int(found[2])
     if found[3] is not None:
         return frozenset((3600 * a + 60 * b + int(found[3]),))
@@ -235,9 +172,9 @@ def _near_elapsed(text: str, _: str) -> Iterator[Miss]:
 def _ratio(text: str) -> Readings:
     parts = re.split(r"\s*(?::|\bto\b)\s*", text.strip())
     if len(parts) < 2 or not all(re.fullmatch(r"\d+(?:\.\d+)?", one) for one in parts):
-        return _NONE
+        return NOTHING
     numbers = [Fraction(one) for one in parts]
-    return frozenset((tuple(one / numbers[0] for one in numbers),)) if all(numbers) else _NONE
+    return frozenset((tuple(one / numbers[0] for one in numbers),)) if all(numbers) else NOTHING
 
 
 def _near_ratios(text: str, _: str) -> Iterator[Miss]:
@@ -257,7 +194,7 @@ _POINT = re.compile(
 def _coordinates(text: str) -> Readings:
     found = _POINT.fullmatch(text.strip())
     if found is None:
-        return _NONE
+        return NOTHING
     signs = (-1 if found[place].upper() in "SW" else 1 for place in (2, 4))
     return frozenset(
         (tuple(sign * Fraction(found[n]) for sign, n in zip(signs, (1, 3), strict=True)),)
@@ -286,7 +223,7 @@ _RELEASE = re.compile(r"v?(\d+(?:\.\d+)+)(?:[-+]?([A-Za-z][\w.]*))?")
 def _clock(text: str) -> Readings:
     found = _CLOCK.fullmatch(text.strip())
     if found is None or int(found[1]) > 23 or int(found[2]) > 59 or int(found[3] or 0) > 59:
-        return _NONE
+        return NOTHING
     hour = int(found[1])
     if found[4]:
         hour = hour % 12 + 12 * (found[4].lower() == "p")
@@ -312,11 +249,11 @@ def _near_clocks(text: str, _: str) -> Iterator[Miss]:
 
 def _instant(text: str) -> Readings:
     if not _INSTANT.fullmatch(text.strip()):
-        return _NONE
+        return NOTHING
     try:
         return frozenset((dt.datetime.fromisoformat(text.strip()).astimezone(dt.UTC),))
     except (ValueError, OverflowError):
-        return _NONE
+        return NOTHING
 
 
 def _near_instants(text: str, _: str) -> Iterator[Miss]:
@@ -335,7 +272,7 @@ def _near_instants(text: str, _: str) -> Iterator[Miss]:
 def _release(text: str) -> Readings:
     found = _RELEASE.fullmatch(text.strip())
     if found is None:
-        return _NONE
+        return NOTHING
     return frozenset(((tuple(map(int, found[1].split("."))), (found[2] or "").casefold()),))
 
 
@@ -364,126 +301,27 @@ def _near_releases(text: str, _: str) -> Iterator[Miss]:
         yield "lax-form", f"{text}-beta", "an early form of it"
 
 
-# Assignments, and strings whose signs count
-
-_PAIR = re.compile(r"\s*([A-Za-z_][\w ]{0,24}?)\s*(=|:(?!//))\s*([^=:,;\n]{1,40}?)\s*")
-_BETWEEN = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+")
-
-
-def _pairs(text: str) -> Readings:
-    found = [_PAIR.fullmatch(one) for one in _BETWEEN.split(text.strip())]
-    if len(found) < 2 or any(one is None for one in found):
-        return _NONE
-    known = {one[1].casefold(): one[3].casefold() for one in found if one}
-    return frozenset((tuple(sorted(known.items())),)) if len(known) == len(found) else _NONE
-
-
-def _near_pairs(text: str, _: str) -> Iterator[Miss]:
-    spans = [0, *(end for one in _BETWEEN.finditer(text) for end in one.span()), len(text)]
-    found = [_PAIR.fullmatch(text, a, b) for a, b in zip(spans[::2], spans[1::2], strict=True)]
-    pairs = [one for one in found if one]
-    for a, b in itertools.pairwise(pairs):
-        if a[3] != b[3]:
-            turned = text[: a.start(3)] + b[3] + text[a.end(3) : b.start(3)] + a[3]
-            yield _HERE, turned + text[b.end(3) :], "two values are exchanged"
-    for one in (*pairs[:1], *pairs[-1:]):
-        number = re.fullmatch(r"(-?)(\d+)(.*)", one[3])
-        new = f"{number[1]}{int(number[2]) + 1}{number[3]}" if number else "zinc"
-        if re.fullmatch(r"true|yes", one[3], re.IGNORECASE):
-            new = {"true": "false", "yes": "no"}[one[3].lower()]
-        yield _HERE, text[: one.start(3)] + new + text[one.end(3) :], "a value is another"
-    yield "list-part", text[: spans[-3]], "its last pair is left out"
-    yield "list-part", text[spans[2] :], "its first pair is left out"
-
-
-_STRINGS = re.compile(
-    r"[A-Z]{4,}|0[xX][0-9A-Fa-f]+|0[bB][01]+|#[0-9A-Fa-f]{6}|\d{1,6}(?:-\d{1,7}){2,4}|[01]{5,}"
-    r"|(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-    r"|(?=.*[A-Za-z])(?:https?://)?[\w.-]*(?:/[\w.?=&%#~+-]+){1,}/?|[()\[\]{}<>]{4,}"
-)
-_SPELT = re.compile(
-    r"\b(?:string|sequence|codes?|letters?|\w*encode\w*|\w*decode\w*|reverse\w*|backwards|cipher\w*"
-    r"|DNA|RNA|moves?|spell\w*|strand|key|binary|bits?|hex\w*|colou?r|path|url|link|isbn|serial"
-    r"|address|uuid|brackets?|parenthes[ei]s|file|folder|route|barcode)\b",
-    re.IGNORECASE,
-)
-
-
-def _string(text: str) -> Readings:
-    text = text.strip()
-    if not _STRINGS.fullmatch(text):
-        return _NONE
-    return frozenset((plainest(text) or text,))
-
-
-def _near_strings(text: str, prompt: str) -> Iterator[Miss]:
-    yield from place_misses(text, prompt)
-    note = "two neighbours are exchanged"
-    unlike = [n for n in range(len(text) - 1) if text[n] != text[n + 1]]
-    for place in dict.fromkeys((*unlike[-1:], *unlike[len(unlike) // 2 :][:1])):
-        turned = text[:place] + text[place + 1] + text[place] + text[place + 2 :]
-        yield _HERE, turned, note
-    yield _HERE, text[:-1], "its last sign is left out"
-    yield _HERE, text + text[-1], "its last sign twice"
-    yield _HERE, text[: len(text) // 2] + text[len(text) // 2 + 1 :], "a sign is left out"
-    for place in (len(text) - 1, len(text) // 2):
-        other = {"0": "1", "1": "0", "(": ")", ")": "("}.get(text[place], "")
-        if text[place].isdigit() and not other:
-            other = str((int(text[place]) + 1) % 10)
-        elif text[place].isalpha():
-            other = next(one for one in text + "AC" if one.isalpha() and one != text[place])
-        if other:
-            yield _HERE, text[:place] + other + text[place + 1 :], "a sign is another"
-    if "/" in text:
-        yield _HERE, text.rstrip("/").rpartition("/")[0], "its last part is left out"
-    if text[::-1] != text:
-        yield _HERE, text[::-1], "in reverse"
-    yield "lax-form", text.swapcase(), "capitals and small letters are exchanged"
-
-
-def _asked(words: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
-
-
-_IN_RELEASES = _asked(
+_IN_RELEASES = asked(
     r"(?:which|what|newest|latest|current|installed|older|newer) (?:\w+ )?(?:version|release)"
     r"|version (?:number|string|alone)|changelog"
 )
-_IN_ROMAN = _asked("roman")
-_IN_ENDS = _asked(r"intervals?|inequalit\w+|domain|range of|solution set|(?:in|ex)cluded|inclusive")
-_ONE_WAY = re.compile(r"[<>\u2264\u2265]|\\[lg]eq?\b|inf|\u221e|oo|\[[^\])]*\)|\([^\])]*\]")
-TEXT = Notation("text", read_text, text_misses, None, None, other_text)
-"""Of a short text with a number in it that is nothing else: its rules are proof."""
-NOTATIONS = (
-    Notation("reaction", reaction, near_reactions),
+MEASURES = (
     Notation(
-        "pattern", read_pattern, near_patterns,
-        _asked(r"regular expressions?|regexp?s?|regexes|patterns?"),
-    ),
-    Notation("region", region_of, near_regions, _IN_ENDS, _ONE_WAY),
-    Notation("numeral", roman, near_numerals, _IN_ROMAN),
-    Notation(
-        "chemical", chemical, near_chemicals,
-        _asked(r"formulas?|formulae|compounds?|chemical\w*|molecul\w+|ions?|symbols?|substance"),
-    ),
-    Notation(
-        "phone", _phone, _near_phones, _asked(r"(?:tele)?phones?|fax|mobile|dial|hotline"),
+        "phone", _phone, _near_phones, asked(r"(?:tele)?phones?|fax|mobile|dial|hotline"),
         re.compile(r"^\+\d{1,3}[ (-]"), _other_phone,
     ),
     Notation(
-        "clock", _clock, _near_clocks, _asked(r"24[ -]?h(?:ours?)?|HH:MM(?::SS)?|24-hour"),
+        "clock", _clock, _near_clocks, asked(r"24[ -]?h(?:ours?)?|HH:MM(?::SS)?|24-hour"),
         re.compile(r"\d\s*[ap]\.?m", re.IGNORECASE),
     ),
     Notation("instant", _instant, _near_instants),
     Notation(
-        "elapsed", _elapsed, _near_elapsed, _asked(r"durations?|how long|elapsed|H+:MM:SS"),
+        "elapsed", _elapsed, _near_elapsed, asked(r"durations?|how long|elapsed|H+:MM:SS"),
         re.compile(r"^\d{3,}:"),
     ),
     Notation("release", _release, _near_releases, _IN_RELEASES),
-    Notation("ratio", _ratio, _near_ratios, _asked(r"ratios?|proportions?|odds")),
+    Notation("ratio", _ratio, _near_ratios, asked(r"ratios?|proportions?|odds")),
     Notation("power", _is_scientific, _near_powers, None, None, _far),
     Notation("duration", _duration, _near_spans),
     Notation("coordinates", _coordinates, _near_points),
-    Notation("pairs", _pairs, _near_pairs),
-    Notation("string", _string, _near_strings, _SPELT),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from functools import cache
 
-from assay.audit.shapes import Miss
+from assay.audit.answers.shapes import Miss
 
 _HERE = "component"
 _ROMAN = (

@@ -19,42 +19,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-Order = Literal["said", "unsaid", "free"]
+from assay.audit.answers.terms import PRINTED, Order
+
 Day = tuple[int, int, int]
 Miss = tuple[str, str, str]
 """A near miss: the class, the answer, and how it was made."""
 
-_SAID = re.compile(
-    r"\b(?:sort|arrange|rank|reorder|order) (?:\w+ ){0,2}(?:the|these|them|all|following|by)"
-    r"\b"
-    r"|\b(?:list|give|name|write|return|state|answer|which|what)\b[^.?!]{0,80}\b"
-    r"in (?:the |this |that |which )?"
-    r"(?:right |correct |same |given |chronological )?order\b(?! to\b)"
-    r"|\b(?:write|reverse|list|give|read|spell)\b[^.?!]{0,60}\b"
-    r"(?:backwards?|reversed|reverse order)\b"
-    r"|\breverse (?:the|this|these)\b"
-    r"|\b(?:what is|which is|give|write|find|complete) (?:the|this) (?:\w+ )?sequence\b"
-    r"|\bnext (?:\w+ )?(?:terms|numbers|elements)\b",
-    re.IGNORECASE,
-)
-_FORM = re.compile(
-    r"\bin (?:\w+ )?order\b(?! to\b)|\bordered\b|\bsort(?:ed|s)?\b|\bascending\b|\bdescending\b"
-    r"|\bsequence\b|\branked\b|\branking\b|\broute\b|\bpath\b|\bcoordinates?\b|\bvector\b"
-    r"|\bmatrix\b|\btuple\b|\bpermutation\b",
-    re.IGNORECASE,
-)
-"""Of numbers with commas this may be asked for as a form alone, or be what the task is about."""
-_ARRAYS = re.compile(r"\b(?:json|arrays?|lists?|lines?)\b", re.IGNORECASE)
-_FREE = re.compile(
-    r"\bany order\b|\border (?:does|is|need)(?: not|n.t)\b|\b(?:irrespective|regardless) of"
-    r" (?:the )?order\b|\bunordered\b|\bno particular order\b|\bsets?\b",
-    re.IGNORECASE,
-)
-_PRINTED = re.compile(
-    r"\bprint(?:s|ed)?\b|\bstdout\b|\bprogram\b|\bscript\b|\bconsole\b|\boutput of\b|\btable\b"
-    r"|\bcsv\b|\bcommand\b",
-    re.IGNORECASE,
-)
+OTHERS = ("Lisbon", "Kelvin", "granite", "Monday", "violet", "Saturn")
+"""Words that stand in for others."""
+
 _META = {
     "answer", "answers", "ground_truth", "groundtruth", "target", "solution", "label", "inputs",
     "outputs", "input_output", "style", "tests", "test_cases", "fn_name", "aliases", "reference",
@@ -67,15 +40,6 @@ _MOST_CHARS = 4_000
 _MOST_LINES = 60
 _MOST_PLACES = 30
 _MOST_CELLS = 12
-
-
-def order_of(prompt: str, sort: str) -> Order:
-    """Whether a prompt says that the order matters, or that it does not."""
-    if _FREE.search(prompt):
-        return "free"
-    kept = sort != "list" and _ARRAYS.search(prompt) and _FORM.search(prompt)
-    said = kept or _SAID.search(prompt)
-    return "said" if said or (sort == "lines" and _PRINTED.search(prompt)) else "unsaid"
 
 
 def read_json(text: str) -> Any:
@@ -376,7 +340,7 @@ def read_lines(text: str, prompt: str) -> tuple[str, ...]:
     if any(len(cells(line)) > _MOST_CELLS or len(line) > 120 for line in lines):
         return ()
     numbered = sum(re.search(r"\d", line) is not None for line in lines)
-    listed = _PRINTED.search(prompt) or re.search(r"\blines?\b|\blist\b", prompt, re.IGNORECASE)
+    listed = PRINTED.search(prompt) or re.search(r"\blines?\b|\blist\b", prompt, re.IGNORECASE)
     short = all(len(line.split()) <= 4 for line in lines)
     return lines if 2 * numbered >= len(lines) or (listed and short) else ()
 
