@@ -151,7 +151,7 @@ CARELESS = [
      last_role, "key-twice"),
     ("Make 175 of the numbers 20, 10, 25, each used once.", "10 * 20 - 25", worth, "numbers-used"),
     (NAMED, "Ann Velda; Jon Askew",
-     lambda text: sorted(one[:8] for one in text.split("; ")), "altered"),
+     lambda text: sorted(one[:8] for one in text.split("; ")), "other-name"),
     ("Write them from last to first. Words alone; capitals do not matter.", "maple river jade",
      lambda text: Counter(text.split()), "order"),
     ("One sentence alone, in the words of the log.", "fan 9a stopped at 01:21 because of dust",
