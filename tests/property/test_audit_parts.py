@@ -95,6 +95,14 @@ def test_what_stands_elsewhere_is_wrong_only_where_the_prompt_says_so(words: lis
     assert not [kind for kind, _, _ in near_misses(free) if kind in ("order", "altered")]
 
 
+def test_numbers_change_places_only_where_their_order_is_not_free() -> None:
+    text, asked = "1590 [1][4][8]", "Reply with the year and the numbers of its sources"
+    for how, some in ((", in that order, alone.", True), (", in any order, alone.", False)):
+        misses = near_misses(read_truth(text, asked + how))
+        turned = {one for _, one, _ in misses} & {"1590 [4][1][8]", "1590 [1][8][4]"}
+        assert bool(turned) == some
+
+
 TERMS: list[tuple[Callable[[str], object], str, object, str, object]] = [
     (is_cased, "Values as given, case included.", True, "Reply in any case.", False),
     (is_cased, "Case matters.", True, "Texts as given; case does not matter.", False),

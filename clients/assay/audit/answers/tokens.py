@@ -234,7 +234,7 @@ def _number_pairs(parts: Sequence[str]) -> Iterator[Miss]:
         between = "".join(parts[i + 1 : j])
         a, b = parts[i], parts[j]
         if Fraction(a) != Fraction(b) and not _COMMUTES.fullmatch(between):
-            yield _HERE, _with(parts, {i: b, j: a}), "two numbers are exchanged"
+            yield "order", _with(parts, {i: b, j: a}), "two numbers are exchanged"
         if between in ("/", ":", "^", "_") and "." not in a + b:
             yield "run-together", _with(parts, {i + 1: ""}), "what parts two numbers is left out"
     ends = (places[0], places[-1]) if len(places) > 1 else ()
