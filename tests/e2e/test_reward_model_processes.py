@@ -74,6 +74,7 @@ def test_two_processes_give_the_curve_of_one(tmp_path: Path, kind: str) -> None:
     near(rows(tmp_path / "two"), whole)
 
 
+@pytest.mark.slow
 def test_a_batch_that_cannot_be_dealt_is_told_once(tmp_path: Path) -> None:
     given = words(tmp_path, "bradley-terry", optim__batch=9, optim__micro_batch=3)
     done = launched(2, *given, "--run-dir", str(tmp_path / "run"))

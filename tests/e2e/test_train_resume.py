@@ -106,6 +106,7 @@ def stopped_copy(run: Path, copy: Path, *, update: int) -> Path:
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_run_matches_an_uninterrupted_one(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, method: str
@@ -163,6 +164,7 @@ def appealed(tmp_path: Path) -> Iterator[str]:
         yield server.address
 
 
+@pytest.mark.slow
 def test_rates_by_appeals_go_on_where_the_run_was_stopped(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, appealed: str
 ) -> None:

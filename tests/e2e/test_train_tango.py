@@ -89,6 +89,7 @@ def test_both_policies_are_sampled_by_the_paged_engine(
         assert row["drift_mean"] < 1e-4
 
 
+@pytest.mark.slow
 def test_both_roles_learn_in_turns_and_a_resumed_run_matches(
     together: Callable[..., configs.Config],
     train: Train,

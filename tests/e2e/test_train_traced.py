@@ -13,6 +13,7 @@ from tracing_support import Tree, collecting
 STREAM = "assay.api.reward.v1.RewardService/StreamScore"
 
 
+@pytest.mark.slow
 def test_each_step_is_a_trace_down_to_the_items(
     tiny_config: Callable[..., Any],
     train: Callable[..., list[dict[str, Any]]],

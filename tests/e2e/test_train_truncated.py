@@ -45,6 +45,7 @@ def make(tiny_config: MakeConfig) -> MakeConfig:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group_size", [1, 4])
 def test_a_window_of_the_limit_is_the_untruncated_trainer_to_the_bit(
     make: MakeConfig, train: Train, curve: Curve, tmp_path: Path, group_size: int

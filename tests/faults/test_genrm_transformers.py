@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp("faults") / "model")
 
 
+@pytest.mark.slow
 async def test_a_killed_worker_costs_what_it_had_at_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +239,7 @@ def test_an_architecture_that_the_config_does_not_tell(tmp_path: Path, folder: P
         asyncio.run(load_engine("judge", EngineConfig(str(copy))).start())
 
 
+@pytest.mark.slow
 async def test_a_chat_template_that_refuses_is_the_fault_of_what_it_refuses(tmp_path: Path) -> None:
     folder = make_model(tmp_path / "model")
     template = tmp_path / "picky.jinja"

@@ -80,6 +80,7 @@ def items(count: int, *, chars: int = 10) -> list[Item]:
     ]
 
 
+@pytest.mark.slow
 def test_every_result_is_kept_and_a_kill_leaves_a_file_that_reads(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with serving(path) as (address, process), RewardClient(address) as client:
@@ -124,6 +125,7 @@ def test_every_result_is_kept_and_a_kill_leaves_a_file_that_reads(tmp_path: Path
     assert len(records(path)) == len(left) + 3
 
 
+@pytest.mark.slow
 def test_a_full_disk_turns_the_journal_off_and_scoring_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     with serving(path, shell="ulimit -f 512;") as (address, process):

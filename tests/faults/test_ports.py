@@ -143,6 +143,7 @@ def unmoved(port: Port, files: int, limit_s: float = 20.0) -> None:
     os.kill(port.pid, 0)
 
 
+@pytest.mark.slow
 def test_noise_does_nothing(port: Port) -> None:
     port.good()
     files, said = port.files(), len(port.strange_lines())
@@ -203,6 +204,7 @@ def called(port: Port, payloads: list[bytes]) -> list[bytes | grpc.RpcError]:
     return found
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_message_are_refused(port: Port) -> None:
     """Noise as a message: an answer, or a refusal that blames the request; never a defect."""
     rng = random.Random(SEED)

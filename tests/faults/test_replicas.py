@@ -57,6 +57,7 @@ async def test_a_stream_outlives_the_replica_that_is_killed_under_it(pair: Pair)
         await stream_past_a_kill(client, pair)
 
 
+@pytest.mark.slow
 async def test_a_rolling_restart_under_load_fails_no_call(pair: Pair) -> None:
     calls = Counter[str]()
     over = asyncio.Event()

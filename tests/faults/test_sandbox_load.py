@@ -125,6 +125,7 @@ def _word(result: TestReport | Fault) -> str:
     return failure.verdict if failure else "passed"
 
 
+@pytest.mark.slow
 async def test_a_mixed_load_mixes_no_answers_up() -> None:
     wrong = Program("python", "print(0)")
     crash = Program("python", "raise SystemExit(3)")
@@ -144,6 +145,7 @@ async def test_a_mixed_load_mixes_no_answers_up() -> None:
             assert _word(result) == expected[job.id.partition("-")[0]], (job.id, result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victims", [supervisors, zygotes])
 async def test_a_part_killed_in_mid_run_makes_no_verdict(
     victims: Callable[[EmbeddedServices], list[int]],
@@ -175,6 +177,7 @@ async def test_a_part_killed_in_mid_run_makes_no_verdict(
         assert Counter(map(_word, again)) == {"passed": 20}
 
 
+@pytest.mark.slow
 async def test_parts_killed_at_random_make_no_wrong_verdict() -> None:
     async with serving() as (client, services):
         jobs = [sum_of(number) for number in range(600)]
@@ -191,6 +194,7 @@ async def test_parts_killed_at_random_make_no_wrong_verdict() -> None:
         assert Counter(map(_word, after)) == {"passed": 20}
 
 
+@pytest.mark.slow
 async def test_programs_killed_from_outside_are_judged_all_the_same() -> None:
     """By the host, say, when it runs out of memory: the candidates' own processes, at random."""
     slow = f"import time\ntime.sleep(0.03)\n{SUM}"
@@ -218,6 +222,7 @@ async def test_programs_killed_from_outside_are_judged_all_the_same() -> None:
             assert text in {"5\n", "WORKER_DIED"}, result
 
 
+@pytest.mark.slow
 async def test_of_a_killed_service_the_next_one_leaves_nothing() -> None:
     """Everything of it is killed at once, in the middle of its runs."""
     async with serving() as (client, services):
@@ -244,6 +249,7 @@ def _left_by(pid: int) -> list[Path]:
     return [*groups, *Path(tempfile.gettempdir()).glob(f"assay-box-{pid}-*")]
 
 
+@pytest.mark.slow
 async def test_an_idle_part_that_dies_costs_nothing() -> None:
     async with serving() as (client, services):
         await client.run_tests([sum_of(number) for number in range(4)])
@@ -258,6 +264,7 @@ async def test_an_idle_part_that_dies_costs_nothing() -> None:
         assert words["passed"] == 20, words
 
 
+@pytest.mark.slow
 async def test_a_cancelled_call_is_dead() -> None:
     program = "import os, time\nif os.fork() == 0:\n    os.setsid()\ntime.sleep(60)\n"
     async with serving() as (client, services):
@@ -378,6 +385,7 @@ print("clean", mask != 0)
 """
 
 
+@pytest.mark.slow
 async def test_nothing_of_one_run_reaches_the_next() -> None:
     async with serving() as (client, _):
         for _ in range(3):
@@ -429,6 +437,7 @@ print("met", met)
 """
 
 
+@pytest.mark.slow
 async def test_two_programs_at_once_cannot_meet() -> None:
     async with serving() as (client, _):
         [listener, caller] = await client.execute(
@@ -440,6 +449,7 @@ async def test_two_programs_at_once_cannot_meet() -> None:
         assert caller.stdout.data == b"met []\n", caller
 
 
+@pytest.mark.slow
 async def test_a_megabyte_in_and_out_deadlocks_nobody() -> None:
     data = b"x" * 79 + b"\n"
     big = data * (2**20 // len(data))

@@ -166,6 +166,7 @@ def test_verifiers_print_a_line_each_or_all_of_those_named(
     assert told["name"] == "house"
 
 
+@pytest.mark.slow
 def test_doctor_finds_a_server_and_misses_one(capsys: pytest.CaptureFixture[str]) -> None:
     with FakeRewardServer() as server:
         assert run(["doctor", "--target", server.address]) == 0
@@ -255,6 +256,7 @@ def test_what_would_add_to_the_services_is_said(monkeypatch: pytest.MonkeyPatch)
     assert f"(--pool ray); {HOW_TO_INSTALL_RAY}" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_up_starts_services_and_stops_them(stop: signal.Signals) -> None:
     command = [*COMMAND, "up", "--port", "0"]
@@ -286,6 +288,7 @@ def test_up_is_stopped_while_it_starts() -> None:
     assert (up.returncode, out, err) == (130, "", "")
 
 
+@pytest.mark.slow
 def test_up_speaks_http_where_it_is_asked_to() -> None:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
@@ -309,6 +312,7 @@ def test_serve_genrm_without_a_model_says_how_to_name_one() -> None:
     )
 
 
+@pytest.mark.slow
 def test_serve_becomes_the_service() -> None:
     command = [*COMMAND, "serve", "reward", "--port", "0", "--workers", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

@@ -116,6 +116,7 @@ def test_faults_are_counted_and_may_fail_the_command(
     assert faulted["verdict"] is None
 
 
+@pytest.mark.slow
 def test_without_a_target_the_server_is_embedded(
     write: Callable[..., Path], tmp_path: Path
 ) -> None:

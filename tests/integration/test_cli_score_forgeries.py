@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from assay.cli.main import run
 from assay.clients import EmbeddedServices
 from assay.clients.execution import AssertTest, CallTest, TestCase
@@ -56,6 +58,7 @@ def _row(name: str, kind: str, source: str) -> dict[str, Any]:
     return {"id": name, "response": f"```python\n{source}\n```", "tests": tests}
 
 
+@pytest.mark.slow
 def test_forgeries_earn_nothing_and_right_programs_all(tmp_path: Path) -> None:
     rows = [
         _row(f"{kind} x {trick}", kind, f"{GROUPS[group][trick]}\n{KINDS[kind].mount}")

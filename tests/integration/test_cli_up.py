@@ -21,6 +21,7 @@ COMMAND = [sys.executable, "-c", "from assay.cli.__main__ import main; main()"]
 ONE = suite_to_proto(TestSuite([CallTest("f", (), 1)]))
 
 
+@pytest.mark.slow
 def test_up_passes_on_what_an_operator_asks_for(tmp_path: Path) -> None:
     profiles, settings = tmp_path / "house.toml", tmp_path / "reward.toml"
     profiles.write_text(

@@ -300,6 +300,7 @@ def test_what_is_wrong_with_one_row_is_that_rows_fault(
     assert score(settings, [Item("4", "4", "no-such")])[0].fault is not None
 
 
+@pytest.mark.slow
 def test_tokens_and_tls(tmp_path: Path) -> None:
     made = make_certificates(tmp_path)
     token = tmp_path / "token"
@@ -378,6 +379,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run_ends_it() -> None:
         assert client_of(settings).target == services.address
 
 
+@pytest.mark.slow
 def test_a_verifier_that_always_faults_ends_the_run_and_one_bad_batch_does_not(
     tmp_path: Path,
 ) -> None:

@@ -91,6 +91,7 @@ def test_after_an_act_that_changes_the_weights_the_rest_is_drawn_with_these() ->
         torch.testing.assert_close(told[part], expected_T[part], atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_aborted_goes_on_from_where_it_was(kind: Any) -> None:
     model, requests = random_model(), make_requests(draws=4, samples=2)

@@ -39,6 +39,7 @@ async def proved(address: str, name: str, settings: dict[str, Any]) -> list[tupl
             ]
 
 
+@pytest.mark.slow
 def test_searching_environments_prove_themselves_over_a_server(tmp_path: Path) -> None:
     path = corpus_file(tmp_path)
     cases: list[tuple[str, dict[str, Any]]] = [

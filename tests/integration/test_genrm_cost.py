@@ -80,6 +80,7 @@ def test_an_answer_costs_its_tokens_and_seconds_and_the_second_time_nothing(
     assert total(seen, "assay_genrm_tenant_engine_seconds_total", tenant="team-a") > 0
 
 
+@pytest.mark.slow
 def test_a_run_that_has_spent_its_budget_gets_faults_and_others_go_on(
     service: tuple[str, str],
 ) -> None:

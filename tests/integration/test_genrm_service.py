@@ -320,6 +320,7 @@ def test_rounds_that_mean_nothing(
     assert says in response.results[0].fault.message
 
 
+@pytest.mark.slow
 def test_the_operators_templates_are_served_besides_ours(service: Stubs) -> None:
     listed = service.judge.ListJudgeModels(judge_pb2.ListJudgeModelsRequest(), timeout=5)
     assert "colour@3" in [template.name for template in listed.templates]
@@ -509,6 +510,7 @@ def test_what_is_answered_is_counted_by_model(service: Stubs) -> None:
     assert not [s for family in after for s in family.samples if "nobody" in s.labels.values()]
 
 
+@pytest.mark.slow
 def test_a_model_that_judges_nothing_gives_no_number(folder: Path) -> None:
     """Random weights, as the service starts by itself: faults that say why, in the listing too."""
     flags = ("--model", f"judge={folder / 'judge'}", "--self-test", "--least-mass", "0.5")
@@ -532,6 +534,7 @@ def test_a_model_that_judges_nothing_gives_no_number(folder: Path) -> None:
             assert name in fitness[name].problem
 
 
+@pytest.mark.slow
 def test_the_floor_alone_withholds_a_score_and_votes_are_another_way(folder: Path) -> None:
     flags = ("--model", f"judge={folder / 'judge'}", "--least-mass", "0.5")
     with running(*flags) as (address, _), stubs(address) as service:

@@ -150,6 +150,7 @@ def test_no_client_names_what_is_hosted(client: RewardClient) -> None:
         assert fault.reason == "UNKNOWN_VERIFIER"
 
 
+@pytest.mark.slow
 def test_a_child_leaves_no_process_and_no_file_behind() -> None:
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     living = children.read_text()

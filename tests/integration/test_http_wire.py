@@ -488,6 +488,7 @@ async def test_a_defect_is_a_problem_without_its_text(
         assert isinstance(facade.server._calls, CallMetrics)
 
 
+@pytest.mark.slow
 def test_the_command_serves_both_and_ends_by_signal(tmp_path: Path) -> None:
     port_file = tmp_path / "port"
     with launch("--http-port", "0", "--http-verifier", "exact", "--port-file", str(port_file),

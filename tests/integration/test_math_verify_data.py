@@ -58,6 +58,7 @@ def verdict(result: reward_pb2.Result) -> str:
     return reason_of(result.fault) if result.HasField("fault") else result.judgement.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setup", "direct"), [("library", by_library), ("verl", by_verl), ("trl", by_trl)]
 )

@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 STEPS = 4
 
 
+@pytest.mark.slow
 def test_two_processes_collect_what_one_does_and_pickle_nothing(repository: Path) -> None:
     done = subprocess.run(
         [

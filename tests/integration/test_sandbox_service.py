@@ -354,6 +354,7 @@ def test_a_small_queue_refuses_what_it_cannot_hold() -> None:
     ] * 40  # retried as RetryInfo says
 
 
+@pytest.mark.slow
 def test_the_port_file_is_there_while_it_serves(tmp_path: Path) -> None:
     file = tmp_path / "port"
     with launch("--languages", "python", "--port-file", str(file)) as process:

@@ -188,6 +188,7 @@ def test_go_tests_may_use_testify(bench: Bench) -> None:
         assert (b"Not equal" in record.stdout.data) is bool(code)
 
 
+@pytest.mark.slow
 def test_a_suite_is_no_program_for_tests(bench: Bench) -> None:
     bench.need("pytest")
     with (

@@ -38,6 +38,7 @@ def pairs_of(labelled: Sequence[dict[str, str]]) -> list[Pair]:
     return [(row["response"], row["gold"]) for row in labelled]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 async def test_labelled_pairs_are_judged_as_their_labels_say(shared_data: Path) -> None:
     labelled = rows(shared_data / "math_equiv_dev.jsonl.gz")

@@ -56,6 +56,7 @@ def scored(file: Path, function: str, rows: list[dict[str, str]]) -> list[dict[s
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_the_functions_of_the_page_judge(repository: Path, tmp_path: Path) -> None:
     file = tmp_path / "my_rewards.py"
     file.write_text(block(repository, "def same_word("))
@@ -73,6 +74,7 @@ def test_the_functions_of_the_page_judge(repository: Path, tmp_path: Path) -> No
         assert [line["verdict"] for line in lines] == verdicts
 
 
+@pytest.mark.slow
 def test_the_function_of_the_page_with_a_database_judges(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +102,7 @@ def test_the_page_is_short_and_whole(repository: Path) -> None:
     assert tomllib.loads(project)["project"]["entry-points"]["assay.verifiers"]
 
 
+@pytest.mark.slow
 def test_the_verifier_of_the_page_passes_the_test_of_the_page(
     package: Path, repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,6 +183,7 @@ class Notes:
         self.said.append(text)
 
 
+@pytest.mark.slow
 def test_a_real_policys_better_actions_are_right_more_often(tmp_path: Path) -> None:
     """Talks of eight turns, each with a reward of its own; the policy is right in a sixth."""
     torch.set_num_threads(1)

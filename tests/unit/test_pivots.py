@@ -284,6 +284,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_real_policys_pivots_also_after_an_interruption(
     asked: tuple[Any, PivotPlan], tmp_path: Path
 ) -> None:
@@ -317,6 +318,7 @@ def test_a_real_policys_pivots_also_after_an_interruption(
     assert len(read(everything.out)) == 4
 
 
+@pytest.mark.slow
 def test_the_rows_are_what_single_turn_training_reads(
     asked: tuple[Any, PivotPlan], tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def test_whole_weights_gradients_and_moments_are_what_float32_takes() -> None:
     assert plan.peak == max(plan.learning, plan.generating)
 
 
+@pytest.mark.slow
 def test_layers_that_are_alike_are_counted_by_a_few_of_them() -> None:
     """To the byte of what all of them come to."""
     from assay.trainer.plan import passes
@@ -56,6 +57,7 @@ def test_layers_that_are_alike_are_counted_by_a_few_of_them() -> None:
         assert few.update == pytest.approx(whole.update, rel=0.01)
 
 
+@pytest.mark.slow
 def test_each_setting_spares_what_it_is_for() -> None:
     plain = planned(GAE, "method.loss.kl_coef=0.1")
     checkpointed = planned(GAE, "model.gradient_checkpointing=true")
@@ -114,6 +116,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_plan_is_printed_and_what_does_not_fit_is_refused_with_what_would(
     file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
