@@ -177,8 +177,11 @@ def test_faults_of_a_survey_stop_a_run_too(
         rollout={"prompts_per_step": 2, "group_size": 2},
         eval={"prompts": 0},
     )
+    # On a busy machine responses of the step after it may come by the survey's call.
     transport = exact_transport(
-        lambda call, item: call == (0, 3)[of_survey] and int(item.id) % 2 == 0
+        lambda call, item: (
+            call == (0, 3)[of_survey] and int(item.id) % 2 == 0 and transport.faults < 100
+        )
     )
     with pytest.raises(TrainingStoppedError, match=told):
         train(config, transport=lambda: transport)
