@@ -171,11 +171,19 @@ BY_DEFINITION = {
     "set-f1": {"enumeration", "retraction"},
     "similarity": {"denial", "digits", "stray", "searched"},
     # A table with one cell wrong is much like the right one, whoever says it.
-    "structure": WORDS_IN_COMMON | {"component", "digits", "injection", "line", "searched"},
+    "structure": WORDS_IN_COMMON
+    | {
+        "component",
+        "digits",
+        "injection",
+        "line",
+        "order",
+        "searched",
+    },
     # The reference is a preference, and one of two words is right.
     "preference": {"other-row", "keyword", "searched"},
     # A puzzle is solved by whoever names each entity's value, in any dress.
-    "assignment": WORDS_IN_COMMON | {"injection", "line", "searched"},
+    "assignment": WORDS_IN_COMMON | {"component", "injection", "line", "searched"},
 }
 ELSEWHERE = {"refusal", "math-verify"}
 """`refusal` takes whatever is no refusal for right where the question is harmless. Math-Verify is
