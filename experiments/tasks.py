@@ -4,13 +4,8 @@ Counting: "3+4=" is answered by counting on from 3, in the last digit alone: "45
 what stands after the last "=". The pretrained model miscounts, after some digits most of the time,
 and sometimes begins again ("4567=7;4567=7"), into the limit of `LIMIT` tokens: responses have
 lengths, longer problems are harder, and a part of the responses is cut. Counting far is the same in
-8 to 20 steps, each of which may be the one that fails; counting again and again is that with
-attempts that are mostly not the last: some 80 tokens, and up to 200, where 16 are enough.
-
-Chains: "c>" is answered by `LINKS` letters, each the next of ten, with the number of its place
-before it: "001d002e...". The pretrained model skips a letter now and then, after two of the ten
-more often. A chain is right where every link is: one time in five, and what is wrong with another
-is mostly one link of 96.
+2 to 24 steps, each of which may be the one that fails; counting again and again takes 8 to 20, in
+attempts that are mostly not the last: some 100 tokens, and up to 200, where 16 are enough.
 
 Two roads: the first token of a response decides it: "S", six milestones and the end, or "L", some
 270 milestones and the end. What comes after is as good as forced. The long road is right with a
@@ -118,45 +113,6 @@ def counting(folder: Path, kind: Counting = NEAR) -> tuple[Path, Path, Path]:
     train = write_problems(folder / f"{kind.name}-train.jsonl", problems[held_out:])
     test = write_problems(folder / f"{kind.name}-test.jsonl", problems[:held_out])
     return model, train, test
-
-
-# Chains.
-
-LINKS = 96
-MARKS = tuple(f"{n:03d}" for n in range(1, LINKS + 1))
-LETTERS = "abcdefghij"
-CHAIN_WORDS = (*LETTERS, ">", *MARKS)
-CHAIN_SHAPE = Shape(width=64, layers=2, context=256, steps=800, batch=16)
-CHAIN_LIMIT = 2 * LINKS + 4
-SLIPS, ELSEWHERE = 0.06, 0.004
-
-
-def chained(start: str, slips: Callable[[int], bool] = lambda _: False) -> str:
-    """A chain from a letter on; `slips` says after which letter, by its number, it goes wrong."""
-    at, links = LETTERS.index(start), []
-    for mark in MARKS:
-        at = (at + (2 if slips(at) else 1)) % 10
-        links.append(mark + LETTERS[at])
-    return "".join(links)
-
-
-def drawn_chain(dice: random.Random) -> tuple[str, str]:
-    """A prompt, and a chain with the mistakes of the pretrained model."""
-    start = dice.choice(LETTERS)
-    made = chained(start, lambda at: dice.random() < (SLIPS if at in {3, 7} else ELSEWHERE))
-    return f"{start}>", made
-
-
-def chain_right(item: Item) -> bool:
-    """Every link of it."""
-    return item.response == item.reference.text
-
-
-def chains(folder: Path) -> tuple[Path, Path]:
-    """The pretrained model, and the problems."""
-    model = pretrained(folder / "chains", CHAIN_WORDS, drawn_chain, CHAIN_SHAPE)
-    problems = ((f"{start}>", chained(start)) for start in LETTERS)
-    return model, write_problems(folder / "chains.jsonl", problems)
 
 
 # Two roads.

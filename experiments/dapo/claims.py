@@ -36,7 +36,7 @@ REAL = (
 )
 COUNTED = (
     f"Counting far: {FAR.steps[0]} to {FAR.steps[1]} steps in up to {FAR.limit} tokens, right one"
-    f" time in five before training, a tenth of the responses cut; configs/ladders/dapo.toml,"
+    f" time in five before training, a sixth of the responses cut; configs/ladders/dapo.toml,"
     f" {STEPS} steps of 32 x 8 responses, 16 updates each; held-out accuracy every {EVERY} steps"
 )
 WHY = (

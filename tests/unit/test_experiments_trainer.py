@@ -50,23 +50,40 @@ def item(response: str, reference: str = "", *, truncated: bool = False, name: s
     return made
 
 
-@pytest.mark.parametrize(("a", "b"), tasks.COUNTING)
-def test_the_right_response_to_every_problem_is_right(a: int, b: int) -> None:
+COUNTINGS = (tasks.NEAR, tasks.FAR, tasks.AGAIN)
+
+
+@pytest.mark.parametrize(
+    ("kind", "a", "b"), [(kind, a, b) for kind in COUNTINGS for a, b in kind.problems]
+)
+def test_the_right_response_to_every_problem_is_right(kind: tasks.Counting, a: int, b: int) -> None:
     right = tasks.counted(a, b)
     reference = str((a + b) % 10)
     assert tasks.counts_right(item(right, reference))
     assert tasks.counts_right(item(f"1=1;{right}", reference))
     assert not tasks.counts_right(item(f"{right};", reference, truncated=True))
     assert not tasks.counts_right(item(right, str((a + b + 1) % 10)))
-    assert len(right) < tasks.LIMIT
+    assert len(right) < kind.limit
 
 
-def test_the_pretraining_miscounts_and_rambles() -> None:
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [(tasks.NEAR, 0.1, 0.4), (tasks.FAR, 0.1, 0.3), (tasks.AGAIN, 0.1, 0.5)],
+)
+def test_the_pretraining_miscounts_and_rambles(
+    kind: tasks.Counting, least: float, most: float
+) -> None:
     dice = random.Random(0)
-    drawn = [tasks.drawn_count(dice) for _ in range(2000)]
-    right = sum(tasks.counted(int(q[0]), int(q[2])) == response for q, response in drawn)
-    assert 0.1 < right / len(drawn) < 0.4
-    assert 0.05 < sum(len(response) >= tasks.LIMIT for _, response in drawn) / len(drawn) < 0.3
+    drawn = [kind.draw(dice) for _ in range(2000)]
+    sums = [tuple(map(int, question[:-1].split("+"))) for question, _ in drawn]
+    said = [response.rpartition("=")[2] for _, response in drawn]
+    cut = [len(response) >= kind.limit for _, response in drawn]
+    right = [
+        last == str((a + b) % 10) and not late
+        for (a, b), last, late in zip(sums, said, cut, strict=True)
+    ]
+    assert least < sum(right) / len(drawn) < most
+    assert 0.03 < sum(cut) / len(drawn) < 0.3
 
 
 def test_no_way_on_the_short_road_is_as_good_as_the_whole_long_one() -> None:
