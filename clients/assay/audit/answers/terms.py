@@ -73,16 +73,17 @@ _UNCASED = re.compile(
     r"|\bcase[- ]insensitive\b|\bany case\b|\b(?:ignor\w+|regardless of|whatever the) case\b",
     re.IGNORECASE,
 )
+_NO_MATTER = (
+    r"[^.;]{0,60}\b(?:do(?:es)? not (?:matter|count)|is all one|(?:is|are) (?:free|ignored)"
+    r"|may be left out|make no difference)\b"
+)
 _LENIENT = (
     r"\b(?:capitals|case|spaces|spacing|blanks|padding|punctuation|full stops?|leading zeros"
-    r"|empty lines|whitespace|quotes|hyphens)\b[^.;]{0,60}"
-    r"\b(?:do(?:es)? not (?:matter|count)|is all one|(?:is|are) free|may be left out"
-    r"|(?:is|are) ignored|make no difference)\b"
+    r"|empty lines|whitespace|quotes|hyphens)\b" + _NO_MATTER
 )
 _UNSIGNED = re.compile(
     r"\b(?:punctuation|hyphens?|dashes|dots|points|apostrophes?|quotes|signs|accents|separators)\b"
-    r"[^.;]{0,60}\b(?:do(?:es)? not (?:matter|count)|is all one|(?:is|are) (?:free|ignored)"
-    r"|may be left out|make no difference)\b",
+    + _NO_MATTER,
     re.IGNORECASE,
 )
 _SPELT = re.compile(f"{_AS_IT_IS}|{_LENIENT}|{_CASED.pattern}", re.IGNORECASE)
