@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from assay.sandbox.domain import (
     SandboxFault,
 )
 from assay.sandbox.jail import JailBox, JailBoxes, JailConfig, LaunchError
+from assay.sandbox.jail.launch import kill_user
 from assay.sandbox.jail.monitor import descendants
 from assay.sandbox.jail.packages import find
 from assay.sandbox.jail.reach import closed_way
@@ -473,6 +475,30 @@ class TestFaults:
         assert caught.value.reason == "WORKER_DIED"
         assert runner.python("print(1)").stdout.data == b"1\n"
         assert not left_running(runner)  # and it slept for half a minute yet
+
+    @pytest.mark.skipif(bool(os.geteuid()), reason="only root ends another user's processes")
+    def test_a_users_end_waits_for_no_thread_of_the_supervisor(self) -> None:
+        """A bare fork of it would, where a thread had asked for the interpreter's lock."""
+        ended, usual_s, user = threading.Event(), sys.getswitchinterval(), 62_001
+
+        def spin() -> None:
+            while not ended.is_set():
+                pass
+
+        sys.setswitchinterval(1e-5)
+        spinning = [threading.Thread(target=spin) for _ in range(2)]
+        for one in spinning:
+            one.start()
+        try:
+            for _ in range(3):
+                program = subprocess.Popen(["sleep", "60"], user=user)
+                kill_user(sys.executable, user)
+                assert program.wait(10) == -signal.SIGKILL
+        finally:
+            ended.set()
+            sys.setswitchinterval(usual_s)
+            for one in spinning:
+                one.join()
 
     def test_an_idle_zygote_that_dies_costs_nothing(self, runner: Runner) -> None:
         assert runner.python("print(1)").ok

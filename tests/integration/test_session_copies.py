@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -20,6 +21,7 @@ import sessions_wire as support
 from sessions_wire import Refused, Server
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
+HANDSHAKE = (Path(__file__).parents[1] / "abuse/programs/handshakes/_prelude.py").read_text()
 
 
 class Held(NamedTuple):
@@ -411,6 +413,33 @@ def test_what_a_copy_would_lose_is_refused_by_name(server: Server, held: Held) -
         assert undone.end == "completed", undone.texts
         point = session.checkpoint()
         assert session.value("6 * 7") == "42"
+        session.rollback(point)
+        assert session.value("6 * 7") == "42"
+    finally:
+        session.close()
+
+
+@pytest.mark.skipif(support.NAIVE, reason="it copies blindly")
+def test_a_late_word_about_a_refused_copy_is_no_word_about_the_next(server: Server) -> None:
+    """The keeper refuses by what the copy holds before its busy parent has said that it split."""
+    session = server.one()
+    try:
+        slow = "lambda self: (time.sleep(0.3 * (os.getpid() == PARENT)), CLOSE(self))[1]"
+        made = session.execute(
+            f"{HANDSHAKE}\nPARENT, CLOSE = os.getpid(), SERVE._close_handed\n"
+            f"SERVE._close_handed = {slow}"
+        )
+        assert made.end == "completed", made.texts
+        inotify = next(held for held in REFUSED if held.name == "inotify")
+        session.execute(inotify.code)
+        for copy in (session.checkpoint, session.fork):
+            with pytest.raises(Refused) as refused:
+                copy()
+            assert refused.value.metadata["holds"].count("inotify") > 0, refused.value.metadata
+        session.execute(f"{inotify.undo}\nSERVE._close_handed = CLOSE")
+        point = session.checkpoint()
+        [copied] = session.fork()
+        assert copied.value("6 * 7") == "42"
         session.rollback(point)
         assert session.value("6 * 7") == "42"
     finally:

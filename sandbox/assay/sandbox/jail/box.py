@@ -26,7 +26,7 @@ from assay.sandbox.box import Box, Pump
 from assay.sandbox.domain import EndKind, RunRequest, SandboxFault
 from assay.sandbox.jail import cgroups, owners, packages
 from assay.sandbox.jail.config import COMMON_MODULES, TESTER_MODULES, JailConfig
-from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink, fault
+from assay.sandbox.jail.launch import LaunchError, UserMap, ZygoteLink, fault, kill_user
 from assay.sandbox.jail.run import JailRunning, JudgeChannel, OutputPipe
 from assay.sandbox.zygote import landlock, syscalls
 from assay.sandbox.zygote.protocol import MAX_INLINE_BYTES, RUN_NUMBER, BoxJob
@@ -267,7 +267,7 @@ class JailBoxes:
 
     def _sweep(self, *, everywhere: bool) -> None:
         self._swept_s = time.monotonic()
-        _sweep_folders(self._config.first_user)
+        _sweep_folders(self._config)
         cgroups.sweep(everywhere=everywhere)
 
     def _box(self, role: int, modules: Sequence[str], harness: str = "candidate") -> JailBox:
@@ -300,7 +300,7 @@ def _spare_processes(config: JailConfig, users: UserMap) -> int | None:
     return 0 if users.program is not None else 1
 
 
-def _sweep_folders(first_user: int) -> None:
+def _sweep_folders(config: JailConfig) -> None:
     """Removes folders of killed services, and ends what their programs left running.
 
     Folders exist only without namespaces, which would have died with their first process.
@@ -310,7 +310,7 @@ def _sweep_folders(first_user: int) -> None:
         if whose is None or not owners.is_left(folder):
             continue
         if os.geteuid() == 0 and not _shares_users(whose[0]):
-            syscalls.kill_user_from_outside(_first_user(first_user, *whose) + 1)
+            kill_user(config.interpreter, _first_user(config.first_user, *whose) + 1)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.sandbox.domain import SandboxFault
-from assay.sandbox.zygote import syscalls
 from assay.sandbox.zygote.protocol import DONE, FETCHED, RUN_NUMBER
 
 _START_TIMEOUT_S = 60.0
@@ -31,6 +30,7 @@ _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from assay.sandbox.zygote.main import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
+_KILLER = "import os, sys; os.setresuid(*[int(sys.argv[1])] * 3); os.kill(-1, 9)"
 _STACK_BYTES = 64 * 2**20
 # A fixed hash seed: the same program on the same input gives the same answer every time.
 _ENVIRONMENT = {
@@ -67,6 +67,7 @@ class ZygoteLink:
 
     def __init__(self, interpreter: str, settings: Mapping[str, Any], users: UserMap) -> None:
         self.missing: tuple[str, ...] = ()
+        self._interpreter = interpreter
         self._users = users
         self._settings = dict(settings)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -169,7 +170,7 @@ class ZygoteLink:
                 os.waitpid(self.pid, 0)
         if self._users.program is not None and not self._settings["namespaces"]:
             # Nothing else ends what the program started, should the zygote have been killed.
-            syscalls.kill_user_from_outside(self._users.program)
+            kill_user(self._interpreter, self._users.program)
         self.control.close()
         os.close(self._kill_line)
         os.close(self._words)
@@ -221,6 +222,23 @@ def _spawn(interpreter: str, control: int, kill_line: int, words: int) -> subpro
         )
     except OSError as error:
         raise LaunchError(f"{interpreter} cannot be started: {error.strerror}") from error
+
+
+def kill_user(interpreter: str, user: int) -> None:
+    """Kills every process of a user, all at once. As root only.
+
+    By a program of its own, as the supervisor has threads: a bare fork of it would wait for ever
+    where one of them had asked for the interpreter's lock.
+    """
+    subprocess.run(  # noqa: S603  # our own interpreter and program
+        [interpreter, "-I", "-S", "-c", _KILLER, str(user)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=_ENVIRONMENT,
+        cwd="/",
+        check=False,
+    )
 
 
 def fault(error: Exception) -> SandboxFault:

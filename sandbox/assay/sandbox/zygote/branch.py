@@ -246,7 +246,8 @@ class _Server:
         )
         if not message:
             os._exit(0)
-        users = marshal.loads(message[1:])  # noqa: S302  # the keeper's
+        number, packed = message[1:5], message[5:]
+        users = marshal.loads(packed)  # noqa: S302  # the keeper's
         self._handed = descriptors_of(ancillary)
         each = len(self._handed) // len(users)
         try:
@@ -263,9 +264,8 @@ class _Server:
                 self._interpreter.after_copy(is_copy=False)
         self._close_handed()
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
-        self._line.send(
-            b"N" + "\n".join(holds).encode("utf-8", "replace")[:4000] if holds else b"K"
-        )
+        texts = "\n".join(holds).encode("utf-8", "replace")[:4000]
+        self._line.send((b"N" if holds else b"K") + number + texts)
 
     def _close_handed(self) -> None:
         for descriptor in self._handed:

@@ -1,9 +1,11 @@
 """Copies a branch of a family: the keeper's part of what `branch` does in the copy.
 
-    keeper -> branch   b"F" + the copies' marshalled users, with the end of a new line for each and,
-                       for those that will run cells, channel, stdout and stderr
-    branch -> keeper   b"N" + what it holds that a copy would lose: there will be no copy;
-                       or b"K" once it has split and closed what was the copies'
+    keeper -> branch   b"F" + the order's number + the copies' marshalled users, with the end of a
+                       new line for each and, for those that will run cells, channel, stdout and
+                       stderr
+    branch -> keeper   b"N" + number + what it holds that a copy would lose: there will be no copy;
+                       or b"K" + number once it has split and closed what was the copies'. Words
+                       about earlier orders, which the keeper gave up, are passed over
     copy -> keeper     b"C"  it is there; the kernel says who sends it
     copy               raises capabilities, leaves mounts and network, takes its user, drops
                        capabilities: each by the keeper's consent (`consent`)
@@ -43,7 +45,7 @@ from typing import NamedTuple
 from assay.sandbox.zygote import inspection, root, syscalls
 from assay.sandbox.zygote.consent import Consent
 from assay.sandbox.zygote.folders import Copying
-from assay.sandbox.zygote.protocol import descriptors_of, sender_of
+from assay.sandbox.zygote.protocol import ORDER_NUMBER, descriptors_of, sender_of
 
 GROUP = 1000
 _HANDSHAKE_S = 10.0
@@ -116,10 +118,13 @@ class _Birth:
 class Copier:
     """Makes copies of one branch, all at once."""
 
-    def __init__(self, family: FamilyFacts, source: FamilyBranch, known: set[int]) -> None:
+    def __init__(
+        self, family: FamilyFacts, source: FamilyBranch, known: set[int], number: int
+    ) -> None:
         self._family = family
         self._source = source
         self._known = known
+        self._number = number  # greater than that of every order before
         self._births: list[_Birth] = []
         self._has_split = False
         self._deadline_s = 0.0
@@ -169,7 +174,7 @@ class Copier:
                 self._births.append(_Birth(user, ours, {inode_of(each) for each in mine}))
                 rights += mine
             packed = struct.pack(f"{len(rights)}i", *rights)
-            message = b"F" + marshal.dumps(list(users))
+            message = b"F" + ORDER_NUMBER.pack(self._number) + marshal.dumps(list(users))
             self._source.line.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, packed)])
         finally:
             for end in ends:
@@ -185,7 +190,7 @@ class Copier:
         while not self._has_split or any(birth.awaited for birth in self._births):
             left_ms = (self._deadline_s - time.monotonic()) * 1e3
             ready = {source for source, _ in waiting.poll(max(0.0, left_ms))}
-            if not ready:
+            if not ready or left_ms < 0:  # words that are passed over cost time too
                 raise CannotCopy(["a session that does not answer"])
             if self._source.line.fileno() in ready:
                 self._hear_source()
@@ -199,9 +204,13 @@ class Copier:
 
     def _hear_source(self) -> None:
         message, _ = _receive(self._source.line)
-        if message[:1] == b"N":
-            raise CannotCopy([*_texts(message[1:]), *self._source_holds()])
-        if message != b"K" or self._has_split:
+        kind, number, texts = message[:1], message[1:5], message[5:]
+        if len(number) == ORDER_NUMBER.size and ORDER_NUMBER.unpack(number)[0] < self._number:
+            return
+        is_ours = number == ORDER_NUMBER.pack(self._number) and not self._has_split
+        if is_ours and kind == b"N":
+            raise CannotCopy([*_texts(texts), *self._source_holds()])
+        if not is_ours or kind != b"K":
             raise CannotCopy([_UNRULY if message else "a session that has ended"])
         self._has_split = True
 

@@ -84,6 +84,7 @@ class FamilyKeeper:
         self._first, self._doors = given[1:4], given[4:]
         self._free = list(range(FIRST_USER + settings["users"] - 1, FIRST_USER - 1, -1))
         self._branches: dict[int, FamilyBranch] = {}
+        self._orders = 0
         self._cpu_s: dict[int, float] = {}  # of a user's processes that have ended
         self._consent: Consent | None = None
         self._own_mounts = -1
@@ -198,7 +199,8 @@ class FamilyKeeper:
             raise CannotCopy(["no user is left for a copy"])
         users = [self._free.pop() for _ in range(count)]
         handed = [given[place * 3 : place * 3 + 3] for place in range(count)]
-        copier = Copier(self._family, source, self._known())
+        self._orders += 1
+        copier = Copier(self._family, source, self._known(), self._orders)
         try:
             made = copier.make(users, handed)
         except BaseException as error:

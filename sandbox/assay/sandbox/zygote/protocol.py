@@ -14,6 +14,7 @@ DONE = struct.Struct(
     "!cIidq"
 )  # b"D", run, wait status, CPU seconds, peak resident bytes of the largest process
 RUN_NUMBER = struct.Struct("!I")
+ORDER_NUMBER = struct.Struct("!I")  # of an order for copies; see copier
 FETCHED = 1 << 31  # added to a run's number on the kill line: its folder may be emptied
 
 

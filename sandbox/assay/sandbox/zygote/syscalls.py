@@ -43,8 +43,8 @@ _LANDLOCK_CREATE_RULESET_VERSION = 1
 
 # Numbers above 424 are the same on every architecture; the older ones are not.
 _NUMBERS = {
-    "x86_64": {"clone": 56, "pivot_root": 155, "setresuid": 117, "seccomp": 317, "kcmp": 312},
-    "aarch64": {"clone": 220, "pivot_root": 41, "setresuid": 147, "seccomp": 277, "kcmp": 272},
+    "x86_64": {"clone": 56, "pivot_root": 155, "seccomp": 317, "kcmp": 312},
+    "aarch64": {"clone": 220, "pivot_root": 41, "seccomp": 277, "kcmp": 272},
 }.get(os.uname().machine, {})
 _KCMP_VM, _KCMP_FILES, _KCMP_FS = 1, 2, 3
 _CLOSE_RANGE, _OPENAT2, _MOUNT_SETATTR = 436, 437, 442
@@ -112,18 +112,6 @@ def kill_user(user: int) -> None:
         return
     finally:
         os.setresuid(0, 0, 0)
-
-
-def kill_user_from_outside(user: int) -> None:
-    """As `kill_user`, by a child: for a process that may have threads."""
-    pid = fork()
-    if pid == 0:
-        try:  # the bare call: the library's would look for the threads, which are not here
-            if _syscall(_NUMBERS["setresuid"], user, user, user) == 0:
-                os.kill(-1, SIGKILL)
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
