@@ -48,6 +48,8 @@ class ProbeClass:
         says: what they are, in a sentence.
         cure: what to do about an unwanted verdict.
         check: the id in the report; empty for one made of the name.
+        likely: a probe may be right by a rare chance, so that what is accepted counts where one
+            rule's (their note) are, in several rows.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ProbeClass:
     says: str
     cure: str
     check: str = ""
+    likely: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def make_report(found: Findings, target: str, digest: str) -> AuditReport:
     classes = tuple(
         _rates(found, kind, engine, asked[kind.name]) for engine, kind in found.classes.values()
     )
-    holes = [one for one in found.judged if _severity(found, one) == "hole"]
+    holes = [one for one in found.judged if _is_sure_hole(found, one)]
     rights = [one for one in found.judged if one.probe.wants == "accept"]
     faults = Counter(one.said.fault for one in found.judged if one.said.reward is None)
     return AuditReport(
@@ -115,12 +115,15 @@ def make_report(found: Findings, target: str, digest: str) -> AuditReport:
     )
 
 
-def _severity(found: Findings, one: Judged) -> str:
-    return found.classes[one.probe.kind][1].severity
+def _is_sure_hole(found: Findings, one: Judged) -> bool:
+    kind = found.classes[one.probe.kind][1]
+    return kind.severity == "hole" and not kind.likely
 
 
 def _rates(found: Findings, kind: ProbeClass, engine: str, asked: Sequence[Judged]) -> ClassRates:
     unwanted = [one for one in asked if _is_unwanted(found, one)]
+    if kind.likely:
+        unwanted = [one for one in found.holes if one.probe.kind == kind.name]
     faults = sum(one.said.reward is None for one in asked)
     rate = _share(found, asked)
     return ClassRates(
@@ -182,7 +185,7 @@ def as_reliability(report: AuditReport, domain: str, version: str) -> Reliabilit
     else:
         rates = {"wrong": report.false_positive, "right": report.false_negative}
         asked = {
-            "wrong": [one for one in found.judged if _severity(found, one) == "hole"],
+            "wrong": [one for one in found.judged if _is_sure_hole(found, one)],
             "right": [one for one in found.judged if one.probe.wants == "accept"],
         }
     positive, negative = (_rate_of(rate, asked[name]) for name, rate in rates.items())

@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.audit.dress import DRESSES, Dress, dresses_read, told_dress
@@ -15,6 +15,7 @@ from assay.audit.probes import AuditRow, Execute, Probe, ProbeClass, Prober, Rul
 CHUNK = 128
 _CALIBRATED_ROWS = 40
 _MOSTLY = 0.5
+_OFTEN_ROWS, _OFTEN_SHARE = 3, 0.03
 _PLAIN_KINDS = frozenset((
     "right-answer", "given-right", "given-wrong", "other-row", "off-by-one", "another-choice",
     "opposite", "another-word", "program", "mutant",
@@ -86,13 +87,32 @@ class Findings:
     @property
     def holes(self) -> list[Judged]:
         """What was accepted and must not be, without what is only a warning."""
-        return [
+        accepted = [
             one
             for one in self.judged
             if one.probe.wants == "refuse"
             and self.classes[one.probe.kind][1].severity == "hole"
             and self.scale.accepts(one.said)
         ]
+        often = self._often(accepted)
+        return [
+            one
+            for one in accepted
+            if not self.classes[one.probe.kind][1].likely
+            or (one.probe.kind, one.probe.note) in often
+        ]
+
+    def _often(self, accepted: Sequence[Judged]) -> set[tuple[str, str]]:
+        """The rules of which too many rows' probes are accepted for a chance."""
+        asked, hits = (
+            _rows_of(found)
+            for found in ((one for one in self.judged if one.said.reward is not None), accepted)
+        )
+        return {
+            rule
+            for rule, rows in hits.items()
+            if len(rows) >= max(_OFTEN_ROWS, _OFTEN_SHARE * len(asked[rule]))
+        }
 
     @property
     def fault_share(self) -> float:
@@ -217,6 +237,14 @@ def carry_out(
         until_s = asker.seconds_left() * (left - 1) / left
         _let_ask(prober, share, asker, until_s, found)
     found.seconds = began - asker.seconds_left()
+    return found
+
+
+def _rows_of(judged: Iterable[Judged]) -> dict[tuple[str, str], set[int]]:
+    """The rows of each rule: a class and a note."""
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for one in judged:
+        found[one.probe.kind, one.probe.note].add(one.probe.row)
     return found
 
 

@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterator, Sequence, Set
 
 from assay.audit.answers.truth import STRUCTURED, Truth
+from assay.audit.answers.vocabulary import KIND, Vocabulary
 from assay.audit.answers.wrong import frame_of, near_misses, plain_wrong, spliced
-from assay.audit.dress import DRESSES, PLAIN
-from assay.audit.probes import Asking, Probe, ProbeClass, Subject
+from assay.audit.dress import DRESSES, PLAIN, Dress
+from assay.audit.probes import Asking, AuditRow, Probe, ProbeClass, Subject
 
 _MOST_REPEATS = 64
 _MOST_ALIKE = 2
 _SPLICED = ("words", "number", "list", "formula", *STRUCTURED)
+_OF_PARTS = ("words", "list", "formula", "prose", *STRUCTURED)
 _FULL_WIDTH = str.maketrans("0123456789", "".join(chr(0xFF10 + digit) for digit in range(10)))
 _WHOLE = "compare numbers as numbers, exactly (fractions.Fraction), after all of the answer is read"
 CLASSES = (
@@ -110,6 +112,9 @@ CLASSES = (
     ProbeClass("splice", "refuse", "hole",
                "a part of another row's answer in the right one, or of the right one in that",
                "compare all parts of an answer, each as a whole"),
+    ProbeClass(KIND, "refuse", "hole",
+               "the right answer with a part that stands in its place in other rows' answers",
+               "compare all parts of an answer, each as a whole", likely=True),
     ProbeClass("case", "refuse", "hole", "other capitals, where the prompt says that they count",
                "compare texts as they are: no lower(), no casefold()"),
     ProbeClass("altered", "refuse", "hole",
@@ -150,10 +155,14 @@ class Metamorphic:
             if subject.scale.accepts(one)
         }
         alike = _alike(subject)
+        others = _vocabulary(subject)
         probes = [
             probe
             for row in range(len(subject.rows))
-            for probe in _of_row(subject, row, read, alike.get(row, ()))
+            for probe in (
+                *_of_row(subject, row, read, alike.get(row, ())),
+                *_of_parts(subject, row, read, others),
+            )
         ]
         if not probes:
             return
@@ -198,6 +207,35 @@ def _alike(subject: Subject) -> dict[int, list[Truth]]:
     return found
 
 
+def _vocabulary(subject: Subject) -> Vocabulary:
+    """Of the rows whose answer has parts that nobody need read."""
+    return Vocabulary([row.truth.text for row in subject.rows if _has_parts(row)])
+
+
+def _has_parts(row: AuditRow) -> bool:
+    return bool(row.truth.texts) and row.tests is None and row.truth.sort in _OF_PARTS
+
+
+def _of_parts(
+    subject: Subject, row: int, read: Set[tuple[int, str]], others: Vocabulary
+) -> Iterator[Probe]:
+    known = subject.rows[row]
+    if not _has_parts(known):
+        return
+    draws = subject.draws(KIND, row)
+    for kind, answer, note in others.misses(known.truth.text, known.prompt, draws):
+        for dress in _worn(subject, row, read):
+            if answer not in known.truth.texts:
+                yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
+
+
+def _worn(subject: Subject, row: int, read: Set[tuple[int, str]]) -> Sequence[Dress]:
+    """The forms that a row's near misses wear."""
+    if subject.rows[row].truth.sort not in STRUCTURED:
+        return subject.dresses
+    return [dress for dress in subject.dresses if (row, dress.name) in read]
+
+
 def _of_row(
     subject: Subject, row: int, read: Set[tuple[int, str]], alike: Sequence[Truth]
 ) -> Iterator[Probe]:
@@ -205,9 +243,7 @@ def _of_row(
     truth = known.truth
     if not truth.texts or known.tests is not None:
         return
-    worn_here = subject.dresses
-    if truth.sort in STRUCTURED:
-        worn_here = [dress for dress in worn_here if (row, dress.name) in read]
+    worn_here = _worn(subject, row, read)
     misses = list(near_misses(truth, subject.tolerance)) if worn_here else []
     if worn_here:
         misses += spliced(truth, alike, subject.tolerance)

@@ -1,0 +1,199 @@
+"""What the data's own answers are made of: a part of one stands where another's stood. Pure.
+
+No reader of the notation is needed: where the references of many rows have a word, a number or a
+sign in one place (the second field, or before the hyphen of `B-PER`), each of them is an answer
+there, and another than the others. Two of them may mean the same in one row by chance, as letters
+of a formula do; so what a grader accepts counts where it accepts it of several rows (`likely` of
+`assay.audit.probes.ProbeClass`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+from random import Random
+
+from assay.audit.answers.shapes import Miss
+from assay.audit.answers.terms import is_alone, is_open
+
+KIND = "vocabulary"
+_CELL = re.compile(r"[^\s,;|()\[\]{}<>\"'`]+")
+_FIELD = re.compile(r"[^\s,;]+(?:[,;]+[^\s,;]+)*")  # where all answers have as many, between blanks
+_RUN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|_|[^\w\s]")
+_MOST_CHARS = 400
+_MOST_HERE = 12
+_RECURS = 2  # rows in which a part must stand
+_CLOSED = 0.5  # most different parts for each place, among those that stand there
+_ARTICLES = frozenset(("a", "an", "the"))
+_FEW = 3
+_WHOLE = "whole"
+_TURNS = frozenset("+*=&|-/\u00b7\u00d7~")  # what stands on either side of it may change places
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of an answer: where it stands, what, and in which sort of place."""
+
+    start: int
+    text: str
+    place: str
+
+
+class Vocabulary:
+    """The parts of all right answers, by their places.
+
+    A part is a cell (what stands between blanks, commas and brackets) or a word or number of one;
+    its place is the column, where all answers have as many, or the shape of the cell: `a-a` of
+    `B-PER`.
+
+    Args:
+        texts: the first right answer of each row.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        widths = {len(text.split()) for text in texts}
+        self._columns = len(widths) == 1 and max(widths) > 1
+        self._rows: dict[str, Counter[str]] = defaultdict(Counter)
+        for text in texts:
+            for place, parts in _by_place(self._parts(text)).items():
+                self._rows[place].update(parts)
+            self._rows[_WHOLE].update({cell[0] for cell in self._cells(text)})
+
+    def misses(self, text: str, prompt: str, draws: Random) -> Iterator[Miss]:
+        """Answers with one part that stands in its place in other rows, and those of such parts."""
+        parts = self._parts(text)
+        if len(text) > _MOST_CHARS or len(parts) < 2 or is_open(prompt):
+            return
+        texts = [part.text.casefold() for part in parts]
+        is_row = self._columns or len(set(texts)) < len(texts)  # else it may be a set
+        here = set[str]() if is_row else set(texts)
+        made: list[Miss] = []
+        for part in draws.sample(parts, min(_MOST_HERE, len(parts))):
+            for other in self._others(part, here, draws):
+                new = text[: part.start] + other + text[part.start + len(part.text) :]
+                made.append((KIND, new, f"another that stands in its place ({part.place})"))
+        yield from draws.sample(made, min(_MOST_HERE, len(made)))
+        yield from _turned(text, draws)
+        if is_alone(prompt):
+            yield from self._of_other_length(text, is_row=is_row, draws=draws)
+
+    def _cells(self, text: str) -> list[re.Match[str]]:
+        return list((_FIELD if self._columns else _CELL).finditer(text))
+
+    def _parts(self, text: str) -> list[_Part]:
+        """Cells, and the runs of those that have several."""
+        found = []
+        for column, cell in enumerate(self._cells(text)):
+            runs = list(_RUN.finditer(cell[0]))
+            if len(runs) == 1 or re.fullmatch(r"[^\W\d_]+", cell[0]):
+                place = f"column {column + 1}" if self._columns else _shape(cell[0])
+                found.append(_Part(cell.start(), cell[0], place))
+                continue
+            shape = _shape(cell[0])
+            if self._columns:
+                found.append(_Part(cell.start(), cell[0], f"column {column + 1}"))
+            for number, run in enumerate(runs):
+                if run[0].isalnum():
+                    place = f"{shape}, {number + 1}"
+                    found.append(_Part(cell.start() + run.start(), run[0], place))
+        return found
+
+    def _closed(self, place: str) -> bool:
+        """Whether few different parts stand there, each in many rows."""
+        known = self._rows[place]
+        return len(known) > 1 and len(known) <= _CLOSED * known.total()
+
+    def _others(self, part: _Part, here: set[str], draws: Random) -> list[str]:
+        """The one most like a part, and any: of its place, not in the answer, another for sure."""
+        closed = self._closed(part.place)
+        known = [
+            other
+            for other, rows in sorted(self._rows[part.place].items())
+            if (_number(other) is not None or (closed and rows >= _RECURS))
+            and other.casefold() not in here
+            and _is_other(part.text, other)
+        ]
+        if not known:
+            return []
+        draws.shuffle(known)
+        nearest = max(known, key=lambda other: _likeness(part.text, other))
+        return list(dict.fromkeys((nearest, known[0])))
+
+    def _of_other_length(self, text: str, *, is_row: bool, draws: Random) -> Iterator[Miss]:
+        """A part more, which is none of the answer's unless it is a row; or a part fewer."""
+        cells = self._cells(text)
+        between = {text[a.end() : b.start()] for a, b in pairwise(cells)}
+        if len(cells) < _FEW or len(between) != 1 or cells[-1].end() < len(text):
+            return
+        if self._closed(_WHOLE):
+            here = set() if is_row else {cell[0].casefold() for cell in cells}
+            known = [other for other in self._rows[_WHOLE] if other.casefold() not in here]
+            if known and not self._columns:
+                more = f"{text}{between.pop()}{draws.choice(sorted(known))}"
+                yield KIND, more, "a part more, which stands in other rows"
+            yield KIND, text[: cells[-2].end()], "its last part is left out"
+            if cells[0][0] not in _ARTICLES:
+                yield KIND, text[cells[1].start() :], "its first part is left out"
+
+
+def _shape(cell: str) -> str:
+    return "".join(
+        "0" if run[0][0].isdigit() else "a" if run[0][0].isalpha() else run[0]
+        for run in _RUN.finditer(cell)
+    )
+
+
+def _by_place(parts: Sequence[_Part]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for part in parts:
+        found[part.place].add(part.text)
+    return found
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d+(?:\.\d+)?", text, re.ASCII) else None
+
+
+def _is_other(one: str, other: str) -> bool:
+    """Whether two parts of a place differ in more than capitals, zeros in front and articles."""
+    if {one, other} & _ARTICLES:
+        return False
+    a, b = _number(one), _number(other)
+    if a is not None and b is not None:
+        return a != b and 0 not in (a, b)
+    return _bare(one) != _bare(other)
+
+
+def _bare(part: str) -> str:
+    return re.sub(r"[\W_]|\b0+(?=\d)", "", part).casefold() or part
+
+
+def _likeness(one: str, other: str) -> float:
+    a, b = _number(one), _number(other)
+    if a is not None and b is not None:
+        return 1 / (1 + abs(a - b))
+    return SequenceMatcher(None, one, other).ratio()
+
+
+def _turned(text: str, draws: Random) -> Iterator[Miss]:
+    """Two unlike runs of one sort change places within a cell."""
+    made: list[Miss] = []
+    for cell in _CELL.finditer(text):
+        runs = [one for one in _RUN.finditer(cell[0]) if one[0].isalnum()]
+        for i, one in enumerate(runs):
+            for other in runs[i + 1 :]:
+                between = cell[0][one.end() : other.start()]
+                same = one[0].isdecimal() == other[0].isdecimal() and _is_other(one[0], other[0])
+                if same and _TURNS.isdisjoint(between):
+                    turned = (
+                        cell[0][: one.start()] + other[0] + between + one[0]
+                        + cell[0][other.end() :]
+                    )  # fmt: skip
+                    new = text[: cell.start()] + turned + text[cell.end() :]
+                    made.append((KIND, new, f"two runs of {_shape(cell[0])} change places"))
+    if made:
+        yield draws.choice(made)
