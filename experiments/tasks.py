@@ -7,6 +7,10 @@ lengths, longer problems are harder, and a part of the responses is cut. Countin
 2 to 24 steps, each of which may be the one that fails; counting again and again takes 8 to 20, in
 attempts that are mostly not the last: some 100 tokens, and up to 200, where 16 are enough.
 
+Chains: from a letter on, 96 links of a number and the next letter, 192 tokens; the pretrained model
+slips after two of the ten letters, so that one chain in four or five is right, and a slip is of one
+place.
+
 Two roads: the first token of a response decides it: "S", six milestones and the end, or "L", some
 270 milestones and the end. What comes after is as good as forced. The long road is right with a
 high chance, the short one seldom, and a response that is cut is wrong; the coin is the judge's, so
@@ -113,6 +117,48 @@ def counting(folder: Path, kind: Counting = NEAR) -> tuple[Path, Path, Path]:
     train = write_problems(folder / f"{kind.name}-train.jsonl", problems[held_out:])
     test = write_problems(folder / f"{kind.name}-test.jsonl", problems[:held_out])
     return model, train, test
+
+
+# Chains.
+
+LINKS = 96
+CHAIN_LIMIT = 2 * LINKS + 4
+SLIPS, SLIPS_ELSEWHERE = 0.06, 0.004
+_LETTERS = "abcdefghij"
+_MARKS = tuple(f"{n:03d}" for n in range(1, LINKS + 1))
+_CHAIN_WORDS = (*_LETTERS, ">", *_MARKS)
+_CHAIN_SHAPE = Shape(width=64, layers=2, context=256, steps=800, batch=16)
+
+
+def chained(start: str, slips: Callable[[int], bool] = lambda _: False) -> str:
+    """A chain from a letter on; `slips` says after which letter, by its number, it goes wrong."""
+    at, links = _LETTERS.index(start), []
+    for mark in _MARKS:
+        at = (at + (2 if slips(at) else 1)) % 10
+        links.append(mark + _LETTERS[at])
+    return "".join(links)
+
+
+def drawn_chain(dice: random.Random) -> tuple[str, str]:
+    """A prompt, and a chain with the mistakes of the pretrained model."""
+
+    def slips(at: int) -> bool:
+        return dice.random() < (SLIPS if at in {3, 7} else SLIPS_ELSEWHERE)
+
+    start = dice.choice(_LETTERS)
+    return f"{start}>", chained(start, slips)
+
+
+def chain_right(item: Item) -> bool:
+    """Every link of it."""
+    return item.response == item.reference.text
+
+
+def chains(folder: Path) -> tuple[Path, Path]:
+    """The pretrained model, and the problems."""
+    model = pretrained(folder / "chains", _CHAIN_WORDS, drawn_chain, _CHAIN_SHAPE)
+    problems = ((f"{start}>", chained(start)) for start in _LETTERS)
+    return model, write_problems(folder / "chains.jsonl", problems)
 
 
 # Two roads.

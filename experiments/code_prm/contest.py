@@ -43,8 +43,8 @@ from assay.trainer.settings.config import Config
 from experiments.code_prm.programs import (
     BACK,
     IDLE,
-    LIMIT,
     NOTE,
+    SHORT,
     oracle_lines,
     passes,
     programs,
@@ -66,6 +66,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 K, CHANCES, SEARCHES = 20, (0.05, 0.1, 0.2, 0.4), 2000
 PER_PROBLEM, AGAIN = 5, 32
 EDGE, WINDOW, THRESHOLD = 5, 5, 0.5
+AT_ONCE = 64
 SMALL = (
     "reward.verifier=miniature",
     "reward.parameters.step_rewards=signed",
@@ -80,7 +81,7 @@ SMALL = (
     "optim.micro_batch=0",
     "rollout.prompts_per_step=16",
     "rollout.group_size=4",
-    f"rollout.max_new_tokens={LIMIT}",
+    f"rollout.max_new_tokens={SHORT.limit}",
     "eval.prompts=9",
     "eval.samples=8",
     "eval.batch_size=1000",
@@ -110,17 +111,24 @@ def cut(text: str) -> list[str]:
 
 
 class Writer:
-    """The pretrained model: responses, and completions of beginnings."""
+    """The pretrained model: responses, and completions of beginnings, of at most `limit` tokens."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limit: int = SHORT.limit) -> None:
         from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
         load: Any = AutoModelForCausalLM.from_pretrained
         self._model = load(folder).eval()
+        self._limit = limit
         self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
 
     def write(self, begun: Sequence[tuple[str, str]], count: int) -> list[list[str]]:
         """`count` whole programs for each question and beginning."""
+        made: list[list[str]] = []
+        for start in range(0, len(begun), AT_ONCE):
+            made += self._some(begun[start : start + AT_ONCE], count)
+        return made
+
+    def _some(self, begun: Sequence[tuple[str, str]], count: int) -> list[list[str]]:
         import torch  # noqa: PLC0415
 
         tokenizer = self._tokenizer
@@ -131,7 +139,7 @@ class Writer:
                 attention_mask=asked["attention_mask"],
                 do_sample=True,
                 top_k=0,
-                max_new_tokens=LIMIT,
+                max_new_tokens=self._limit,
                 num_return_sequences=count,
                 pad_token_id=tokenizer.pad_token_id,
             )
@@ -145,6 +153,13 @@ class Writer:
 
 
 # Labels.
+
+
+def written(writer: Writer, problems: Path) -> list[tuple[str, str]]:
+    """Some programs for each problem of a file."""
+    questions = [row["question"] for row in read_rows(problems)]
+    texts = writer.write([(question, "") for question in questions], PER_PROBLEM)
+    return [(q, text) for q, some in zip(questions, texts, strict=True) for text in some]
 
 
 def label(writer: Writer, found: Sequence[tuple[str, str]]) -> tuple[Rows, int]:
@@ -360,8 +375,10 @@ def _question(item: Item) -> str:
     return item.prompt[0].content
 
 
-def settings(arm: str, seed: int, steps: int, data: Sequence[Path], prm: Path) -> Config:
-    """Of a run."""
+def settings(
+    arm: str, seed: int, steps: int, data: Sequence[Path], prm: Path, *more: str
+) -> Config:
+    """Of a run; `more` goes before what the arm says."""
     model, problems, held_out = data
     return configs.load(
         CONFIGS / "code_prm.toml",
@@ -373,6 +390,7 @@ def settings(arm: str, seed: int, steps: int, data: Sequence[Path], prm: Path) -
             f"run.steps={steps}",
             f"run.seed={seed}",
             *SMALL,
+            *more,
             *ARMS[arm],
         ],
     )
@@ -425,10 +443,7 @@ def job(out: Path, seed: int, steps: int, parts: Sequence[str], arms: Sequence[s
     if not (here / "labels.json").is_file():
         torch.manual_seed(seed)
         writer = Writer(data[0])
-        questions = [row["question"] for row in read_rows(data[1])]
-        texts = writer.write([(question, "") for question in questions], PER_PROBLEM)
-        found = [(q, text) for q, some in zip(questions, texts, strict=True) for text in some]
-        rows, drawn = label(writer, found)
+        rows, drawn = label(writer, written(writer, data[1]))
         result: dict[str, Any] = {**agreement(writer, rows), "completions": drawn}
         result["simulated"] = simulated(seed)
         for name, comments in (("guarded", False), ("bare", True)):

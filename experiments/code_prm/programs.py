@@ -7,7 +7,8 @@ stays appended. So a beginning can be completed if and only if its letters are t
 that were asked for: the oracle.
 
 The pretrained model writes a wrong letter on three lines of ten, and now and then a trivial line or
-a comment.
+a comment. Long programs have 16 to 24 letters (`t` is followed by `a`), of which it misses one in
+twelve: they too are right one time in five.
 """
 
 from __future__ import annotations
@@ -15,36 +16,61 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from assay.trainer.recipes.code_prm.problems import append_problem
 from experiments.miniature import Shape, pretrained
 
 LETTERS = "abcdefghijklmnopqrst"
-LENGTHS = (4, 5, 6)
-LIMIT = 40
-WRONG, TRIVIAL, COMMENT = 0.3, 0.08, 0.08
+TRIVIAL, COMMENT = 0.08, 0.08
 HEAD, OPEN, CLOSE, BACK = "def extend(s):\n", "    s = s + '", "'\n", "    return s\n"
 IDLE, NOTE = "    s = s\n", "    # so far\n"
 _ASKED = append_problem("??")[0].split("?")
 WORDS = (*LETTERS, HEAD, OPEN, CLOSE, BACK, IDLE, NOTE, *_ASKED)
-SHAPE = Shape(width=64, layers=2, context=128, steps=350, batch=64, learning_rate=5e-3)
 
 
-def drawn_program(dice: random.Random) -> tuple[str, str]:
-    """A question, and a program with the mistakes of the pretrained model."""
-    letters = _letters(dice)
-    text = HEAD
-    for letter in letters:
-        text += _between(dice)
-        text += OPEN + (dice.choice(LETTERS) if dice.random() < WRONG else letter) + CLOSE
-    return append_problem(letters)[0], text + _between(dice) + BACK
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """How long programs are, and how often the pretrained model is wrong.
+
+    Attributes:
+        name: of its model and problems.
+        lengths: how many letters may be asked for.
+        wrong: the chance of a wrong letter.
+        limit: tokens of a program.
+        shape: of the model.
+    """
+
+    name: str
+    lengths: tuple[int, ...]
+    wrong: float
+    limit: int
+    shape: Shape
+
+    def asked(self, length: int) -> list[str]:
+        """What may be asked for: letters that follow each other, round the end where it is long."""
+        starts = len(LETTERS) if max(self.lengths) > len(LETTERS) else len(LETTERS) - length + 1
+        return [(LETTERS * 3)[start : start + length] for start in range(starts)]
+
+    def draw(self, dice: random.Random) -> tuple[str, str]:
+        """A question, and a program with the mistakes of the pretrained model."""
+        letters = dice.choice(self.asked(dice.choice(self.lengths)))
+        text = HEAD
+        for letter in letters:
+            text += _between(dice)
+            text += OPEN + (dice.choice(LETTERS) if dice.random() < self.wrong else letter) + CLOSE
+        return append_problem(letters)[0], text + _between(dice) + BACK
 
 
-def _letters(dice: random.Random) -> str:
-    length = dice.choice(LENGTHS)
-    start = dice.randrange(len(LETTERS) - length + 1)
-    return LETTERS[start : start + length]
+SHORT = Programs(
+    "programs", (4, 5, 6), 0.3, 40,
+    Shape(width=64, layers=2, context=128, steps=350, batch=64, learning_rate=5e-3),
+)  # fmt: skip
+LONG = Programs(
+    "programs-long", (16, 20, 24), 0.08, 96,
+    Shape(width=64, layers=2, context=256, steps=500, batch=32, learning_rate=5e-3),
+)  # fmt: skip
 
 
 def _between(dice: random.Random) -> str:
@@ -96,17 +122,17 @@ def oracle_lines(question: str, lines: Sequence[str]) -> int:
     return max(n for n in range(len(lines) + 1) if feasible(question, lines[:n]))
 
 
-def programs(folder: Path) -> tuple[Path, Path, Path]:
+def programs(folder: Path, kind: Programs = SHORT) -> tuple[Path, Path, Path]:
     """The pretrained model, training problems and held-out ones (a fifth), with their tests."""
-    model = pretrained(folder / "programs", WORDS, drawn_program, SHAPE)
-    asked = [LETTERS[n : n + size] for size in LENGTHS for n in range(len(LETTERS) - size + 1)]
+    model = pretrained(folder / kind.name, WORDS, kind.draw, kind.shape)
+    asked = [letters for size in kind.lengths for letters in kind.asked(size)]
     random.Random(0).shuffle(asked)
     rows = []
     for letters in asked:
         question, solution, asserts = append_problem(letters)
         rows.append({"question": question, "tests": {"asserts": asserts}, "solution": solution})
     train = len(rows) - len(rows) // 5
-    paths = folder / "programs-train.jsonl", folder / "programs-test.jsonl"
+    paths = folder / f"{kind.name}-train.jsonl", folder / f"{kind.name}-test.jsonl"
     for path, some in zip(paths, (rows[:train], rows[train:]), strict=True):
         path.write_text("".join(json.dumps(row) + "\n" for row in some), encoding="utf-8")
     return model, *paths

@@ -47,6 +47,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]
             patch.setattr(module, "likely", lambda *_: 1.0)
         for module in everywhere("pretrained"):
             patch.setattr(module, "pretrained", pretrained)
+        patch.setattr("experiments.code_prm.claims.written", lambda *_: [])
+        patch.setattr("experiments.code_prm.claims.learn_prm", lambda *_: {})
         for name in ARMS:
             folders[name] = tmp_path_factory.mktemp(name)
             records.method(name).prepare(folders[name])

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from experiments.code_prm.programs import (
+    LONG,
+    SHORT,
     WORDS,
+    Programs,
     asked_letters,
-    drawn_program,
     feasible,
     oracle_lines,
     passes,
@@ -70,11 +72,11 @@ def test_problems_that_run_out_say_so() -> None:
         generate(("select",), 5000, 0)
 
 
-@given(st.integers(0, 10**6))
-def test_the_oracle_of_the_miniature_is_pythons(seed: int) -> None:
+@given(st.integers(0, 10**6), st.sampled_from((SHORT, LONG)))
+def test_the_oracle_of_the_miniature_is_pythons(seed: int, kind: Programs) -> None:
     """A program passes where Python says so; a beginning is feasible where the rest of the right
     program completes it."""
-    question, program = drawn_program(random.Random(seed))
+    question, program = kind.draw(random.Random(seed))
     letters = asked_letters(question)
     asked, solution, asserts = append_problem(letters)
     assert asked == question
@@ -87,6 +89,16 @@ def test_the_oracle_of_the_miniature_is_pythons(seed: int) -> None:
     rest = "".join(solution.splitlines(keepends=True)[1 + put :])
     assert holds(head + rest, asserts)
     assert "".join(word for word in WORDS if word in solution)
+
+
+@pytest.mark.parametrize("kind", [SHORT, LONG])
+def test_one_program_in_five_is_right_before_training(kind: Programs) -> None:
+    dice = random.Random(0)
+    drawn = [kind.draw(dice) for _ in range(2000)]
+    assert 0.15 < sum(passes(*one) for one in drawn) / len(drawn) < 0.25
+    # A line that appends is three tokens, any other one, and one ends the program.
+    tokens = [program.count("\n") + 2 * program.count("+") + 1 for _, program in drawn]
+    assert sum(count > kind.limit for count in tokens) / len(drawn) < 0.01
 
 
 def sample(question: str, response: str) -> dict[str, Any]:

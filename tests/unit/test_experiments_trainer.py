@@ -86,6 +86,18 @@ def test_the_pretraining_miscounts_and_rambles(
     assert 0.03 < sum(cut) / len(drawn) < 0.3
 
 
+def test_a_chain_is_right_once_in_four_or_five_and_slips_where_it_says() -> None:
+    dice = random.Random(0)
+    drawn = [tasks.drawn_chain(dice) for _ in range(1000)]
+    right = [tasks.chain_right(item(text, tasks.chained(asked[0]))) for asked, text in drawn]
+    assert 0.17 < sum(right) / len(drawn) < 0.3
+    assert {len(text) for _, text in drawn} == {4 * tasks.LINKS}  # a link: three digits, a letter
+    whole = tasks.chained("a")
+    assert whole.startswith("001b002c")
+    assert whole.endswith("g")
+    assert not tasks.chain_right(item(whole[:-4], whole))
+
+
 def test_no_way_on_the_short_road_is_as_good_as_the_whole_long_one() -> None:
     right = tasks.roads_right(0)
     whole = "L" + "".join(f"{n:03d}" for n in range(1, tasks.LONG[0] + 1))
