@@ -41,7 +41,7 @@ def test_another_row_of_parts_is_another_row(found: list[list[str]]) -> None:
 @settings(max_examples=60)
 @given(st.lists(SETS_OF_TAGS, min_size=8, max_size=20))
 def test_what_may_be_a_set_becomes_another_set(found: list[list[str]]) -> None:
-    texts = [", ".join(sorted(one)) for one in found]
+    texts = [", ".join(one) for one in found]
     for right, answer in misses(texts):
         assert set(answer.split(", ")) != set(right.split(", "))
 

@@ -30,7 +30,7 @@ _RECURS = 2  # rows in which a part must stand
 _CLOSED = 0.5  # most different parts for each place, among those that stand there
 _ARTICLES = frozenset(("a", "an", "the"))
 _FEW = 3
-_WHOLE = "whole"
+_WHOLE, _ANSWER = "a cell", "the answer"
 _TURNS = frozenset("+*=&|-/\u00b7\u00d7~")  # what stands on either side of it may change places
 
 
@@ -59,14 +59,20 @@ class Vocabulary:
         self._columns = len(widths) == 1 and max(widths) > 1
         self._rows: dict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
-            for place, parts in _by_place(self._parts(text)).items():
+            found = _by_place(self._parts(text))
+            found[_WHOLE] = {cell[0] for cell in self._cells(text)}
+            found[_ANSWER] = {text}
+            for place, parts in found.items():
                 self._rows[place].update(parts)
-            self._rows[_WHOLE].update({cell[0] for cell in self._cells(text)})
 
     def misses(self, text: str, prompt: str, draws: Random) -> Iterator[Miss]:
         """Answers with one part that stands in its place in other rows, and those of such parts."""
+        if len(text) > _MOST_CHARS or is_open(prompt):
+            return
+        for other in self._others(_Part(0, text, _ANSWER), set(), draws)[:1]:
+            yield KIND, other, "the other row's answer that is most like it"
         parts = self._parts(text)
-        if len(text) > _MOST_CHARS or len(parts) < 2 or is_open(prompt):
+        if len(parts) < 2:
             return
         texts = [part.text.casefold() for part in parts]
         is_row = self._columns or len(set(texts)) < len(texts)  # else it may be a set
@@ -94,8 +100,8 @@ class Vocabulary:
                 found.append(_Part(cell.start(), cell[0], place))
                 continue
             shape = _shape(cell[0])
-            if self._columns:
-                found.append(_Part(cell.start(), cell[0], f"column {column + 1}"))
+            whole = f"column {column + 1}" if self._columns else _WHOLE
+            found.append(_Part(cell.start(), cell[0], whole))
             for number, run in enumerate(runs):
                 if run[0].isalnum():
                     place = f"{shape}, {number + 1}"
@@ -159,17 +165,19 @@ def _number(text: str) -> float | None:
 
 
 def _is_other(one: str, other: str) -> bool:
-    """Whether two parts of a place differ in more than capitals, zeros in front and articles."""
-    if {one, other} & _ARTICLES:
-        return False
+    """Whether two parts differ in more than capitals, signs, articles, zeros in front and order."""
     a, b = _number(one), _number(other)
     if a is not None and b is not None:
         return a != b and 0 not in (a, b)
-    return _bare(one) != _bare(other)
+    return _bare(one) != _bare(other) and not {one, other} & _ARTICLES
 
 
-def _bare(part: str) -> str:
-    return re.sub(r"[\W_]|\b0+(?=\d)", "", part).casefold() or part
+def _bare(part: str) -> tuple[str, ...]:
+    """Its words and numbers, which may stand in any order, as in a set."""
+    words = [
+        run[0].casefold().lstrip("0") or "0" for run in _RUN.finditer(part) if run[0].isalnum()
+    ]
+    return tuple(sorted(one for one in words if one not in _ARTICLES)) or (part,)
 
 
 def _likeness(one: str, other: str) -> float:
