@@ -83,16 +83,17 @@ class ExactTransport(ScriptedTransport):
 
     def __init__(self, faulty: Callable[[int, Any], bool] = lambda _call, _item: False) -> None:
         self._faulty = faulty
-        self.calls = 0
+        self._calls = 0
+        self._call = 0  # the one that is being judged
         self.faults = 0
 
     async def batch_score(self, request: Any, *, timeout_s: float) -> Any:
         from assay.api.reward.v1 import reward_pb2
 
         response = reward_pb2.BatchScoreResponse()
+        self._call = self._begun()
         for item in request.items:
             self._judge(item, response.results.add(id=item.id))
-        self.calls += 1
         return response
 
     async def list_verifiers(self, request: Any, *, timeout_s: float) -> Any:
@@ -107,17 +108,24 @@ class ExactTransport(ScriptedTransport):
     ) -> AsyncIterator[Any]:
         from assay.api.reward.v1 import reward_pb2
 
+        call = self._begun()
         async for request in requests:
             response = reward_pb2.StreamScoreResponse()
+            self._call = call
             for item in request.items:
                 self._judge(item, response.results.add(id=item.id))
             yield response
-        self.calls += 1
+
+    def _begun(self) -> int:
+        """The number of a call as it begins: who has all that it waits for may leave before it
+        ends."""
+        self._calls += 1
+        return self._calls - 1
 
     def _judge(self, item: Any, result: Any) -> None:
         from assay.kit.errors import make_status
 
-        if self._faulty(self.calls, item):
+        if self._faulty(self._call, item):
             self.faults += 1
             result.fault.CopyFrom(make_status("WORKER_DIED", "told to"))
             return

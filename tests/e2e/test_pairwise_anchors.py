@@ -37,7 +37,7 @@ class WinTransport(ExactTransport):
     the points themselves."""
 
     def _judge(self, item: Any, result: Any) -> None:
-        if self._faulty(self.calls, item):
+        if self._faulty(self._call, item):
             self.faults += 1
             result.fault.CopyFrom(make_status("WORKER_DIED", "told to"))
             return
