@@ -24,6 +24,7 @@ from planted_graders import (
     generate_fifth,
     generate_fourth,
     generate_second,
+    generate_sixth,
     generate_third,
 )
 
@@ -36,6 +37,7 @@ SETS = {
     "third": generate_third.KINDS,
     "fourth": generate_fourth.KINDS,
     "fifth": generate_fifth.KINDS,
+    "sixth": generate_sixth.KINDS,
 }
 KINDS = {kind: made for kinds in (generate.KINDS, *SETS.values()) for kind, made in kinds.items()}
 LATER = [grader for grader in PLANTED if grader.get("set") in SETS]
@@ -44,6 +46,7 @@ SOUND = [grader for grader in GRADERS if not grader["defect"]]
 PARTED_BY = {
     "members": ", ", "several": ", ", "arrows": "; ", "table": "\n", "parts": "\n",
     "entities": "; ", "dotenv": "\n", "system": ", ", "knights": ", ", "electrons": " ",
+    "averages": ", ",
 }  # fmt: skip
 METRES = {"mm": "0.001", "cm": "0.01", "m": "1", "km": "1000"}
 SYNONYMS = {second: first for first, second in generate_third.NOUNS + generate_third.KINDLY}
@@ -112,6 +115,12 @@ def metres(answer: str) -> Decimal:
     return Decimal(value) * Decimal(METRES[unit])
 
 
+def ends_swapped(answer: str) -> str:
+    """B<A as A>B."""
+    first, sign, second = re.fullmatch(r"(.)(\W+)(.)", answer).groups()  # type: ignore[union-attr]
+    return f"{second}{sign.replace('<', '>')}{first}" if "<" in sign else answer
+
+
 def in_a_box(answer: str) -> Fraction:
     if answer.startswith("\\frac"):
         top, bottom = answer.removeprefix("\\frac{").removesuffix("}").split("}{")
@@ -132,6 +141,7 @@ MEANINGS: dict[str, Callable[[str], object]] = {
     "boolean": lambda answer: [
         eval(answer, {"A": a, "B": b, "C": c}) & 1 for a, b, c in product([0, 1], repeat=3)
     ],
+    "judge": ends_swapped,
     "reaction": lambda answer: [sorted(side.split(" + ")) for side in answer.split(" -> ")],
 }
 
@@ -156,6 +166,7 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
         "generate_third.py",
         "generate_fourth.py",
         "generate_fifth.py",
+        "generate_sixth.py",
     }
     written = {
         (file, name)
@@ -172,7 +183,13 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
 
 @pytest.mark.parametrize(
     ("which", "planted", "sound"),
-    [("second", 45, 25), ("third", 80, 60), ("fourth", 70, 40), ("fifth", 60, 38)],
+    [
+        ("second", 45, 25),
+        ("third", 80, 60),
+        ("fourth", 70, 40),
+        ("fifth", 60, 38),
+        ("sixth", 12, 10),
+    ],
 )
 def test_a_later_set_is_large_and_of_kinds_of_its_own(which: str, planted: int, sound: int) -> None:
     of_set = [grader for grader in GRADERS if grader.get("set") == which]
@@ -229,6 +246,40 @@ def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, A
 def test_the_right_answer_in_plain_clothes_is_accepted(grader: dict[str, Any]) -> None:
     kind = grader["rows"]
     assert [r for _, r in rows(kind) if not accepts(grader, plain(kind, r), r)] == []
+
+
+# Right answers in other clothes, which the prompts of the sixth set allow.
+CLOTHES: dict[tuple[str, str], Callable[[str], list[str]]] = {
+    ("uncertain", "same_measurement"): lambda said: [
+        said.replace("±", "+-"), said.replace(" ± ", "+/-"), said.replace(" ", ""),
+    ],
+    ("quotient", "same_division"): lambda said: [
+        said.replace("remainder", "r"), said.replace(" remainder ", "R"),
+    ],
+    ("averages", "same_averages"): lambda said: [
+        ", ".join(reversed(said.split(", "))), re.sub("(mean|mode) ", r"\1: ", said),
+        re.sub(r"(\.\d+)", r"\g<1>0", said).replace("median", "median ="),
+    ],
+    ("entailment", "same_label"): lambda said: [f"{said}.", said.upper()],
+    ("judge", "same_verdict"): lambda said: [
+        f"[[{said[-3]}{said[3:-3].replace('>', '<')}{said[2]}]]", said.replace("[[", "[[ "),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name"), sorted(CLOTHES))
+def test_a_lenient_sound_grader_accepts_what_its_prompt_leaves_free(kind: str, name: str) -> None:
+    [grader] = [sound for sound in SOUND if (sound["rows"], sound["function"]) == (kind, name)]
+    assert [
+        (response, reference)
+        for _, reference in rows(kind)
+        for response in CLOTHES[kind, name](plain(kind, reference))
+        if not accepts(grader, response, reference)
+    ] == []
+
+
+def test_each_kind_of_the_sixth_set_has_a_lenient_sound_grader() -> None:
+    assert sorted(kind for kind, _ in CLOTHES) == sorted(generate_sixth.KINDS)
 
 
 @pytest.mark.parametrize("grader", SOUND, ids=named)
