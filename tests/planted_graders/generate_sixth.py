@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from planted_graders.generate import PLACES, ROWS, Row, rows_of
+from planted_graders.generate import LAST, PLACES, ROWS, WORDS, Row, rows_of
 from planted_graders.generate_fourth import PEOPLE
 
 COLOURS = ["red", "blue", "green", "grey", "white"]
@@ -100,10 +100,298 @@ def judge(r: random.Random) -> Row:
     return f"Marks of two replies: {told}. {how}as A>B, and so on; blanks do not matter.", wanted
 
 
+def decision(r: random.Random) -> Row:
+    """Whether rules allow something, and which of them do not."""
+    here, there = r.sample(PLACES, 2)
+    age, pay, debt = r.randint(18, 40), 100 * r.randint(12, 40), 100 * r.randint(10, 60)
+    topics = [
+        (f"age at least {age}", f"age {age + r.randint(0, 20)}", f"age {age - r.randint(1, 3)}"),
+        (f"pay at least {pay}", f"pay {pay + r.randint(0, 900)}", f"pay {pay - r.randint(1, 900)}"),
+        (f"debts of at most {debt}", f"debts {debt - r.randint(0, 9)}", f"debts {debt + 1}"),
+        (f"lives in {here}", f"lives in {here}", f"lives in {there}"),
+        ("two sureties or more", f"{r.randint(2, 4)} sureties", f"{r.randint(0, 1)} sureties"),
+    ]
+    broken = r.sample(range(5), r.choice([0, 1, 1, 1, 1, 1, 2]))
+    numbers = sorted(r.sample(range(1, 11), 5))
+    r.shuffle(numbers)
+    rules = "; ".join(f"R{at}: {rule}" for at, (rule, _, _) in zip(numbers, topics, strict=True))
+    facts = ", ".join(topic[2 if at in broken else 1] for at, topic in enumerate(topics))
+    wanted = ", ".join(f"R{at}" for at in sorted(numbers[at] for at in broken))
+    how = "Reply with one line alone, 'Answer: Yes', or 'Answer: No: ' and all rules that are "
+    how += "broken, in any order, as R1, R2."
+    told = f"Rules for a loan: {rules}. {r.choice(PEOPLE)}: {facts}. May this be granted?"
+    return f"{told} {how}", f"No: {wanted}" if broken else "Yes"
+
+
+LOOPS = {
+    "n": "for {} in range(n):", "m": "for {} in range(m):", "2^n": "for {} in range(2 ** n):",
+    "log n": "for {0} in powers_of_two_below(n):", "1": "for {} in range({}):",
+}  # fmt: skip
+COSTS = [
+    "1", "log n", "n", "n log n", "n^2", "n^2 log n", "n^3", "2^n", "n * m", "n + m", "m log n",
+     "n^2 + m", "m^2", "m^2 log n", "n^2 * m",
+]  # fmt: skip
+
+
+def bigo(r: random.Random) -> Row:
+    """The running time of loops within loops and loops in a row."""
+    cost = r.choice(COSTS)
+    blocks = []
+    for term in cost.split(" + "):
+        loops = []
+        for factor in term.replace(" log", " * log").split(" * "):
+            name, _, power = factor.partition("^") if factor != "2^n" else (factor, "", "")
+            loops += [name] * int(power or 1)
+        if "1" not in loops:
+            loops.insert(r.randint(0, len(loops)), "1")
+        names = r.sample(WORDS, len(loops))
+        lines = [
+            "  " * at + LOOPS[loop].format(name, r.randint(3, 90))
+            for at, (loop, name) in enumerate(zip(loops, names, strict=True))
+        ]
+        blocks.append("\n".join([*lines, "  " * len(loops) + "work()"]))
+    told = "\n".join(blocks)
+    how = "work() takes constant time; n and m are independent. Which running time has this, as the"
+    how += " tightest O(...) without constants? Reply with it alone, as O(n^2 log m) or O(n * m); "
+    how += "** is as good as ^, a product may do without *, the order of factors and of terms is "
+    return f"{told}\n{how}free, and brackets may stand around what log is taken of.", f"O({cost})"
+
+
+BASIC = {
+    "str": "text",
+    "int": "whole number",
+    "float": "float",
+    "bool": "flag",
+    "bytes": "byte string",
+}
+
+
+def hinted(r: random.Random, deep: int) -> tuple[str, str, str]:
+    """A type, and what one and several values of it are called."""
+    shapes = ["list", "dict"] if deep > 1 else ["list", "dict", "pair", "pair", "set", "maybe"]
+    shape = r.choice(shapes) if deep else "basic"
+    if shape == "list":
+        inner, _, many = hinted(r, deep - 1)
+        return f"list[{inner}]", f"list of {many}", f"lists of {many}"
+    if shape == "dict":
+        key, (inner, _, many) = r.choice(["str", "int", "bytes"]), hinted(r, deep - 1)
+        ends = f"from {BASIC[key]}s to {many}"
+        return f"dict[{key}, {inner}]", f"dictionary {ends}", f"dictionaries {ends}"
+    if shape == "pair":
+        one, other = r.choice([*BASIC]), r.choice([*BASIC])
+        both = f"of one {BASIC[one]} and one {BASIC[other]}"
+        return f"tuple[{one}, {other}]", f"pair {both}", f"pairs {both}"
+    inner = r.choice(["str", "int", "bytes"])
+    if shape == "set":
+        return f"set[{inner}]", f"set of {BASIC[inner]}s", f"sets of {BASIC[inner]}s"
+    if shape == "maybe":
+        many = f"{BASIC[inner]}s, each of which may be None"
+        return f"list[{inner} | None]", f"list of {many}", f"lists of {many}"
+    inner = r.choice([*BASIC])
+    return inner, BASIC[inner], f"{BASIC[inner]}s"
+
+
+def annotation(r: random.Random) -> Row:
+    """The type that a function returns."""
+    wanted, one, _ = hinted(r, r.choice([2, 3, 3]))
+    if r.random() < 0.3:
+        wanted, one = f"{wanted} | None", f"{one}; it returns None instead where nothing is found"
+    how = "Write its full return type for Python 3.12, between backticks and alone, of str, int, "
+    how += (
+        "float, bool, bytes, list, dict, set, tuple (for pairs) and None. List, Dict, Set, Tuple, "
+    )
+    how += "Optional and Union of typing are as good, blanks and the order of | do not matter."
+    name = f"{r.choice(['read', 'find', 'load'])}_{r.choice(WORDS)}"
+    return f"The function {name} returns a {one}. {how}", f"`{wanted}`"
+
+
+def exception(r: random.Random) -> Row:
+    """Where a program stops, and with what."""
+    key, other, gone = r.sample(WORDS, 3)
+    row = [r.randint(1, 40) for _ in range(r.randint(2, 4))]
+    start = [f"row = {row}", f"sizes = {{{key!r}: {r.randint(1, 9)}}}", f"name = {other!r}"]
+    fine = [
+        "total = sum(row)", "print(row[0])", "print(len(name))", f"sizes[{other!r}] = 4",
+        f"row.append({r.randint(1, 9)})", "print(name.upper())", "half = 10 / 4",
+        "again = list(row)", "print(name[1])", f"found = sizes.get({gone!r})",
+    ]  # fmt: skip
+    bad, wanted = r.choice([
+        (f"print(row[{r.randint(16, 30)}])", "IndexError"), (f"print(sizes[{gone!r}])", "KeyError"),
+        (f"rate = {r.randint(2, 9)} / (row[0] - {row[0]})", "ZeroDivisionError"),
+        (f"label = name + {r.randint(2, 9)}", "TypeError"), ("number = int(name)", "ValueError"),
+        (f"row.push({r.randint(2, 9)})", "AttributeError"), (f"print({gone})", "NameError"),
+    ])  # fmt: skip
+    r.shuffle(start)
+    at, rest = r.randint(0, 7), r.sample(fine, r.choice([7, 8]))
+    lines = [*start, *rest[:at], bad, *rest[at:]]
+    told = "\n".join(f"{number:>2} {line}" for number, line in enumerate(lines, 1))
+    how = "In which line does this program of Python stop, and with an exception of which class "
+    how += "(the class itself, not a base of it)? Reply with both alone, as line 4: KeyError; a "
+    return f"{told}\n{how}capital L or no 'line' at all, and a comma for the colon are as good.", (
+        f"line {len(start) + at + 1}: {wanted}"
+    )
+
+
+def webaction(r: random.Random) -> Row:
+    """The next action on a page."""
+    ids = sorted(r.sample(range(1, 100), 4))
+    person, day = (
+        f"{r.choice(PEOPLE)} {r.choice(LAST)}",
+        f"2026-0{r.randint(1, 9)}-1{r.randint(0, 9)}",
+    )
+    fields = {
+        "Name": person, "Day": day, "Amount": f"{r.randint(10, 99)}.{r.randint(10, 99)}",
+        "E-mail": f"{person[0].lower()}.{r.choice(WORDS)}@{r.choice(WORDS)}.example",
+        "Street": f"{r.choice(WORDS).title()} Lane {r.randint(2, 90)}",
+    }  # fmt: skip
+    field, button = r.choice(list(fields)), r.choice(["Save", "Send", "Search", "Cancel"])
+    towns, box = r.sample(PLACES, 3), r.choice(WORDS)
+    elements = [
+        f"field '{field}'", f"button '{button}'", f"menu 'Town' with {', '.join(towns)}",
+        f"checkbox '{box}'",
+    ]  # fmt: skip
+    numbers = r.sample(ids, 4)
+    page = "\n".join(
+        f"[{at}] {element}" for at, element in sorted(zip(numbers, elements, strict=True))
+    )
+    asked, wanted = r.choice([
+        (f"Enter {fields[field]} in the field {field}", f"type [{numbers[0]}] [{fields[field]}]"),
+        (f"Enter {fields[field]} in the field {field}", f"type [{numbers[0]}] [{fields[field]}]"),
+        (f"Press {button}", f"click [{numbers[1]}]"), (f"Tick {box}", f"click [{numbers[3]}]"),
+        (f"Choose {towns[1]}", f"select [{numbers[2]}] [{towns[1]}]"),
+    ])  # fmt: skip
+    how = "Reply with one action alone: click [5], type [5] [exact text] or select [5] [exact "
+    return f"{page}\n{asked}. {how}option]; the verb in capitals or not.", wanted
+
+
+def xml(r: random.Random) -> Row:
+    """An order as an element; the same article may come twice."""
+    lines = [
+        (r.choice(WORDS), r.randint(1, 40), f"{r.randint(1, 30)}.{r.choice(['25', '50', '75'])}")
+        for _ in range(r.choice([2, 3]))
+    ]
+    if r.random() < 0.4:
+        lines.append((lines[0][0], r.randint(41, 60), lines[0][2]))
+    number = r.randint(100, 999)
+    told = "; ".join(f"{many} of {name} at {price}" for name, many, price in lines)
+    items = "".join(
+        f'<item count="{many}" price="{price}">{name}</item>' for name, many, price in lines
+    )
+    how = 'Reply with this order as XML alone, as <order id="5"><item count="2" price="1.50">kelp'
+    how += "</item></order>, with the items as they come here; the order of attributes, the kind of"
+    return f"Order {number}: {told}. {how} quotes and blanks between tags do not matter.", (
+        f'<order id="{number}">{items}</order>'
+    )
+
+
+ONES = """
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen
+"""
+SMALL = ["", *ONES.split()]
+TENS = ["", "", *["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]]
+
+
+def in_words(number: int) -> str:
+    """Of a number from 1 to 9999, in British English."""
+    thousands, hundreds, rest = number // 1000, number // 100 % 10, number % 100
+    words = [f"{SMALL[thousands]} thousand"] if thousands else []
+    words += [f"{SMALL[hundreds]} hundred"] if hundreds else []
+    if rest:
+        ten, one = divmod(rest, 10)
+        small = SMALL[rest] if rest < 20 else "-".join(filter(None, (TENS[ten], SMALL[one])))
+        words.append(f"and {small}" if words else small)
+    return " ".join(words)
+
+
+def spelled(r: random.Random) -> Row:
+    """A number in English words."""
+    number = r.choice([r.randint(101, 999), r.randint(1001, 9999)])
+    if r.random() < 0.3:
+        number = number // 100 * 100 + r.choice([4, 6, 7, 8, 9])
+    how = "Reply with the words alone; 'and', hyphens and capitals may be there or not."
+    return f"Write {number} in English words. {how}", in_words(number)
+
+
+def correction(r: random.Random) -> Row:
+    """A sentence with two wrong words, of which one may be wrong by an apostrophe alone."""
+    one, other = r.sample(PEOPLE, 2)
+    place, thing, tool = r.choice(PLACES), r.choice(WORDS), r.choice(["saw", "drill", "ladder"])
+    many, day = r.randint(3, 60), r.choice(["Monday", "Tuesday", "Friday", "Sunday"])
+    first = r.choice([
+        (f"{one} and {other} {{}} to {place} on {day},", "go", "goes"),
+        (f"{one} {{}} in {place} since {day},", "has been", "have been"),
+        (f"The {many} boxes of {thing} {{}} in {place},", "are", "is"),
+        (f"{one} sent {many} {{}} to {place},", "letters", "letter"),
+    ])  # fmt: skip
+    last = r.choice([
+        (f"and {{}} too late for {other}.", "it's", "its"), ("but {} ready.", "we're", "were"),
+        (f"and {{}} the one with the {tool}.", "you're", "your"),
+        (f"because {other} would not {{}} the {tool}.", "lend", "lent"),
+        (f"and {other} has {{}} the {tool}.", "taken", "took"),
+        (f"and {{}} is a {tool} behind the door.", "there", "their"),
+        (f"and {{}} {tool} is broken.", "his", "he's"),
+        (f"which is {{}} than {other} had hoped.", "worse", "worst"),
+    ])  # fmt: skip
+    right, wrong = (
+        " ".join(part[0].format(part[which]) for part in (first, last)) for which in (1, 2)
+    )
+    how = "Two words of this sentence are wrong. Put another form or spelling of them, in the same "
+    how += "tense, change nothing else, and reply with the sentence alone, between quotation marks "
+    how += "or without them."
+    return f"{wrong}\n{how}", right
+
+
+def debts(r: random.Random) -> Row:
+    """Who pays whom, after several have paid for all."""
+    names = r.sample(PEOPLE, r.choice([3, 3, 4]))
+    cents = 100 if r.random() < 0.5 else 5
+    owed = [r.randint(2, 4000 // cents) * cents for _ in names[1:]]
+    share = sum(owed) + r.randint(20, 90) * cents
+    sign = r.choice([-1, 1])  # one has paid for the others, or too little
+    paid = [share + sign * sum(owed), *(share - sign * part for part in owed)]
+    if min(paid) < 0 or len(set(owed)) < len(owed):
+        return debts(r)
+    amount = [f"{part // 100}.{part % 100:02}" for part in owed]
+    wanted = "; ".join(
+        f"{other} pays {names[0]} {part}" if sign > 0 else f"{names[0]} pays {other} {part}"
+        for other, part in zip(names[1:], amount, strict=True)
+    )
+    shown = [
+        f"{name} paid {had // 100}.{had % 100:02}" for name, had in zip(names, paid, strict=True)
+    ]
+    r.shuffle(shown)
+    how = (
+        f"Each of the {len(names)} shall bear the same. Who pays whom how much, in as few payments"
+    )
+    how += " as possible? Reply with the payments alone, as Ann pays Jon 2.50; Ann pays Emil 4.00, "
+    return f"{', '.join(shown)}. {how}in any order; 4 is as good as 4.00.", wanted
+
+
+def degrees(value: int) -> str:
+    """Of a number of ten-thousandths."""
+    return f"{'-' if value < 0 else ''}{abs(value) // 10000}.{abs(value) % 10000:04}"
+
+
+def coordinates(r: random.Random) -> Row:
+    """A place in degrees, minutes and seconds, to be given in decimals."""
+    values, shown = [], []
+    for most, ends in ((85, "NS"), (179, "EW")):
+        whole, minutes, seconds = r.randint(1, most), 3 * r.randint(0, 19), 9 * r.randint(0, 6)
+        value = 10000 * whole + 10000 * minutes // 60 + 25 * seconds // 9
+        end = r.choice(ends)
+        values.append(-value if end in "SW" else value)
+        shown.append(f"{whole}°{minutes:02}'{seconds:02}\"{end}")
+    how = "Give it in degrees with four decimals. Reply with latitude and longitude alone, as "
+    how += "12.3400, -56.7825 with - for south and west, or as 12.3400 N, 56.7825 W."
+    return f"A mast stands at {' '.join(shown)}. {how}", ", ".join(map(degrees, values))
+
+
 KINDS: dict[str, Callable[[random.Random], Row]] = {
     made.__name__: made
     for made in (
-        uncertain, quotient, averages, entailment, judge,
+        uncertain, quotient, averages, entailment, judge, decision, bigo, annotation, exception,
+        webaction, xml, spelled, correction, debts, coordinates,
     )
 }  # fmt: skip
 

@@ -264,6 +264,39 @@ CLOTHES: dict[tuple[str, str], Callable[[str], list[str]]] = {
     ("judge", "same_verdict"): lambda said: [
         f"[[{said[-3]}{said[3:-3].replace('>', '<')}{said[2]}]]", said.replace("[[", "[[ "),
     ],
+    ("decision", "same_decision"): lambda said: [re.sub(r"(R\d+), (R\d+)", r"\2,\1", said)],
+    ("bigo", "same_growth"): lambda said: [
+        said.replace("^", "**"), re.sub(r"log (.)", r"log(\1)", said).replace(" * ", " "),
+        re.sub(r"\((\S+) ([*+]) (\S+)\)", r"(\3\2\1)", said), said.replace("n log", "n * log"),
+        re.sub(r"\((\S+) log (.)\)", r"(log \2 * \1)", said),
+    ],
+    ("annotation", "same_type"): lambda said: [
+        re.sub(r"^`(.*) \| None`$", r"`Optional[\1]`", said),
+        re.sub(r"(list|dict|set|tuple)\[", lambda found: found[0].title(), said),
+        re.sub(r"^`(.*) \| None`$", r"`None|\1`", said),
+        re.sub(r"\[(\w+) \| None\]", r"[Union[None, \1]]", said),
+    ],
+    ("exception", "same_stop"): lambda said: [
+        said.removeprefix("line "), said.replace("l", "L", 1), said.replace(":", ","),
+    ],
+    ("webaction", "same_action"): lambda said: [
+        re.sub(r"^\w+", lambda verb: verb[0].upper(), said), f"{said}\n",
+    ],
+    ("xml", "same_order"): lambda said: [
+        said.replace("><", ">\n  <"), said.replace('"', "'"),
+        re.sub(r"(count=\S+) (price=[^>]+)", r"\2 \1", said),
+    ],
+    ("spelled", "same_number"): lambda said: [
+        said.replace(" and ", " "), said.replace("-", " ").capitalize(), said.upper(),
+    ],
+    ("correction", "same_sentence"): lambda said: [f'"{said}"', f" “{said}”\n"],
+    ("debts", "same_payments"): lambda said: [
+        "; ".join(reversed(said.split("; "))), said.replace(".00", ""), said.replace("; ", ";"),
+    ],
+    ("coordinates", "same_place"): lambda said: [
+        re.sub(r"^(\S+), (\S+)$", r"\1 N, \2 E", said) if "-" not in said else said,
+        re.sub(r"^-(\S+), -(\S+)$", r"\1 S, \2 W", said), said.replace(" ", ""),
+    ],
 }  # fmt: skip
 
 
