@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
+from itertools import combinations, pairwise, permutations
 
 from planted_graders.generate import LAST, PLACES, ROWS, WORDS, Row, rows_of
 from planted_graders.generate_fourth import PEOPLE
@@ -387,11 +389,174 @@ def coordinates(r: random.Random) -> Row:
     return f"A mast stands at {' '.join(shown)}. {how}", ", ".join(map(degrees, values))
 
 
+def walk(r: random.Random) -> Row:
+    """Where steps to the four sides lead."""
+    while True:
+        steps = [(r.randint(2, 60), r.choice(["north", "south", "east", "west"])) for _ in range(5)]
+        go = {side: sum(many for many, way in steps if way == side) for _, side in steps}
+        up = go.get("north", 0) - go.get("south", 0)
+        right = go.get("east", 0) - go.get("west", 0)
+        if up and right:
+            break
+    told = ", then ".join(f"{many} {side}" for many, side in steps)
+    wanted = f"{abs(right)} {'east' if right > 0 else 'west'}, "
+    wanted += f"{abs(up)} {'north' if up > 0 else 'south'}"
+    how = "How many blocks from the start is that, and on which sides of it? Reply with two parts "
+    how += "alone, as 3 east, 2 south, in either order; the sides may be N, S, E and W, in capitals"
+    return f"{r.choice(PEOPLE)} walks {told}, in blocks. {how} or small letters.", wanted
+
+
+def zebra(r: random.Random) -> Row:
+    """Who lives in which of three houses, with which pet and drink."""
+    sides = {
+        "name": r.sample(PEOPLE, 3),
+        "pet": r.sample(["cat", "dog", "goat", "hen", "pony", "newt"], 3),
+        "drink": r.sample(["tea", "milk", "cider", "juice", "water", "cocoa"], 3),
+    }
+    houses = [dict(zip(sides, held, strict=True)) for held in zip(*sides.values(), strict=True)]
+    said = {
+        "name": "{} lives", "pet": "the {} lives", "drink": "the one who drinks {} lives",
+    }  # fmt: skip
+    facts = []
+    for side, held in sides.items():
+        ways = [f"{said[side].format(held[at])} in house {at + 1}" for at in range(3)]
+        next_to = f"{said[side].format(held[0])} directly left of where "
+        next_to += f"{said[side].format(held[1])}, and neither in house 3"
+        facts += r.choice([r.sample(ways, 2), [next_to]])
+    r.shuffle(facts)
+    names = "; ".join(f"{side}: {', '.join(sorted(held))}" for side, held in sides.items())
+    how = "Who lives where, with what? Reply with one JSON object alone, the keys of which are 1, 2"
+    how += " and 3 for the houses from left to right, each with an object of name, pet and drink; "
+    wanted = {str(at): house for at, house in enumerate(houses, 1)}
+    told = f"Three houses stand in a row. {names}. Known: {'; '.join(facts)}."
+    return f"{told} {how}the order of keys does not matter.", json.dumps(wanted)
+
+
+def route(r: random.Random) -> Row:
+    """The shortest way through a net of roads, when there is only one."""
+    while True:
+        towns = r.sample("ABCDEFGHKLMNP", 7)
+        pairs = r.sample(list(combinations(towns, 2)), 11)
+        roads = {pair: r.randint(3, 25) for pair in pairs}
+        long = roads | {(other, one): far for (one, other), far in roads.items()}
+        start, end = towns[0], towns[1]
+        ways = sorted(
+            (sum(long[step] for step in pairwise(way)), way)
+            for many in range(6)
+            for between in permutations(towns[2:], many)
+            for way in [[start, *between, end]]
+            if all(step in long for step in pairwise(way))
+        )
+        if len(ways) > 1 and ways[0][0] < ways[1][0] and len(ways[0][1]) > 3:
+            break
+    told = ", ".join(f"{one}-{other} {far}" for (one, other), far in roads.items())
+    how = f"Which is the shortest way from {start} to {end}? Reply with the towns on it, from start"
+    how += " to end, and its length alone, as A > B > C, 12; -> or - is as good as >."
+    return f"Roads and their lengths, both ways: {told}. {how}", (
+        f"{' > '.join(ways[0][1])}, {ways[0][0]}"
+    )
+
+
+FIVES = """
+    abbey apple array arrow belle berry bread bleed cello civic dizzy eerie elder erode esker
+    fleet fluff geese green hello hotel igloo jelly kneel label lever level llama mamma melee
+    onion order petal queue radar refer robot rotor sassy sever skill solos speed steel sweet
+    teeth tempt treat verve wheel
+"""
+
+
+def wordle(r: random.Random) -> Row:
+    """The marks for a guess."""
+    hidden, guess = r.sample(FIVES.split(), 2)
+    marks = ["G" if one == other else "B" for one, other in zip(guess, hidden, strict=True)]
+    left = [other for one, other in zip(guess, hidden, strict=True) if one != other]
+    for at, one in enumerate(guess):
+        if marks[at] == "B" and one in left:
+            marks[at] = "Y"
+            left.remove(one)
+    how = "Mark each letter of the guess, from left to right: G in the right place, Y elsewhere in "
+    how += "the word, B for the rest; a letter is marked G or Y at most as often as the word has it"
+    how += ", G first, then Y from the left. Reply with the five marks alone, as BBGYB, in capitals"
+    how += " or small letters, or with the squares 🟩, 🟨 and ⬛."
+    return f"The word is {hidden}, the guess is {guess}. {how}", "".join(marks)
+
+
+CODONS = {
+    "GCU": "Ala", "CGC": "Arg", "AAU": "Asn", "GAC": "Asp", "UGC": "Cys", "GAA": "Glu",
+    "CAG": "Gln", "GGA": "Gly", "CAU": "His", "AUA": "Ile", "CUG": "Leu", "AAG": "Lys",
+    "UUC": "Phe", "CCA": "Pro", "AGU": "Ser", "ACG": "Thr", "UGG": "Trp", "UAU": "Tyr",
+    "GUC": "Val", "UCA": "Ser", "CGA": "Arg", "UUA": "Leu", "ACU": "Thr", "GGC": "Gly",
+}  # fmt: skip
+
+
+def peptide(r: random.Random) -> Row:
+    """What a messenger RNA is translated to."""
+    codons = [r.choice(list(CODONS)) for _ in range(r.randint(4, 9))]
+    front = r.choice(["", "GC", "CCGA", "UC"])
+    back = r.choice(["UAA", "UAG", "UGA"]) + r.choice(["", "CCU", "GACAA"])
+    strand = f"{front}AUG{''.join(codons)}{back}"
+    how = "Translate it from the first AUG to the stop codon, in the standard code. Reply with the "
+    how += "amino acids alone, from the first Met on, as Met-Ala-Ser or as MAS."
+    return f"Messenger RNA, 5' to 3': {strand}. {how}", "-".join(
+        ["Met", *(CODONS[codon] for codon in codons)]
+    )
+
+
+SPANS = [
+    ("minor second", 1, 1), ("major second", 1, 2), ("minor third", 2, 3), ("major third", 2, 4),
+    ("perfect fourth", 3, 5), ("augmented fourth", 3, 6), ("diminished fifth", 4, 6),
+    ("perfect fifth", 4, 7), ("minor sixth", 5, 8), ("major sixth", 5, 9), ("minor seventh", 6, 10),
+    ("major seventh", 6, 11),
+]  # fmt: skip
+KEYS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+SIGNS = {-1: " flat", 0: "", 1: " sharp"}
+
+
+def pitches(r: random.Random) -> Row:
+    """What lies between two notes."""
+    while True:
+        name, steps, half_tones = r.choice(SPANS)
+        at, sign = r.randrange(7), r.choice([-1, 0, 0, 1])
+        low, high = list(KEYS)[at], list(KEYS)[(at + steps) % 7]
+        up = (KEYS[low] + sign + half_tones - KEYS[high] + 6) % 12 - 6
+        if up in SIGNS:
+            break
+    told = f"{low}{SIGNS[sign]} up to the next {high}{SIGNS[up]}"
+    how = "Reply with its name alone, quality and number, as minor sixth, in capitals or small "
+    how += "letters, or as m6: m for minor, M for major, P for perfect, A for augmented and d for "
+    where = r.choice(["the first song", "the second song", "a hymn", "a march", "a waltz"])
+    return f"Which interval is that from {told}, in {where}? {how}diminished.", name
+
+
+def gantt(r: random.Random) -> Row:
+    """On which days tasks go on that wait for one another."""
+    names = r.sample(["design", "build", "paint", "test", "pack", "print", "check", "ship"], 4)
+    long = [r.randint(1, 14) for _ in names]
+    waits = [[], [0], r.choice([[0], [1]]), r.choice([[1], [2], [1, 2]])]
+    spans: list[tuple[int, int]] = []
+    for days, before in zip(long, waits, strict=True):
+        start = 1 + max((spans[at][1] for at in before), default=0)
+        spans.append((start, start + days - 1))
+    told = [
+        f"{name} takes {days} day{'s' * (days > 1)}"
+        + (f" and waits for {' and '.join(names[at] for at in before)}" if before else "")
+        for name, days, before in zip(names, long, waits, strict=True)
+    ]
+    r.shuffle(told)
+    how = "All begin as early as they can, the first on day 1; a task that waits begins on the day "
+    how += "after. Reply with the first and the last day of each alone, as mix 1-4; bake 5-5, in "
+    how += "any order; 'to' is as good as the hyphen, and one day may be given as 5."
+    return f"{'; '.join(told)}. {how}", "; ".join(
+        f"{name} {start}-{end}" for name, (start, end) in zip(names, spans, strict=True)
+    )
+
+
 KINDS: dict[str, Callable[[random.Random], Row]] = {
     made.__name__: made
     for made in (
         uncertain, quotient, averages, entailment, judge, decision, bigo, annotation, exception,
-        webaction, xml, spelled, correction, debts, coordinates,
+        webaction, xml, spelled, correction, debts, coordinates, walk, zebra, route, wordle,
+        peptide, pitches, gantt,
     )
 }  # fmt: skip
 
