@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-VERDICT = re.compile(r"\s*\[\[\s*([AB])\s*(>>|>|=|<|<<)\s*([AB])\s*\]\]\s*")
+VERDICT = re.compile(r"\s*\[\[\s*([AB])\s*(>>|>|=|<|<<)\s*([AB])\s*\]\]\s*", re.ASCII)
 
 
 def verdict(text: str) -> tuple[str, str, str]:

@@ -12,8 +12,8 @@ Hint = tuple[object, ...]
 
 def quoted(text: str) -> str:
     """Empty for what is not between backticks."""
-    found = re.fullmatch(r"\s*`([^`#\n]{1,200})`\s*", text)
-    return found[1].strip() if found and text.isascii() else ""
+    found = re.fullmatch(r"\s*`([A-Za-z\[\]|, ()]{1,200})`\s*", text)
+    return found[1].strip() if found else ""
 
 
 def union(*sides: Hint) -> Hint:
