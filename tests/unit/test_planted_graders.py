@@ -24,6 +24,7 @@ from planted_graders import (
     generate_fifth,
     generate_fourth,
     generate_second,
+    generate_sixth,
     generate_third,
 )
 
@@ -36,6 +37,7 @@ SETS = {
     "third": generate_third.KINDS,
     "fourth": generate_fourth.KINDS,
     "fifth": generate_fifth.KINDS,
+    "sixth": generate_sixth.KINDS,
 }
 KINDS = {kind: made for kinds in (generate.KINDS, *SETS.values()) for kind, made in kinds.items()}
 LATER = [grader for grader in PLANTED if grader.get("set") in SETS]
@@ -44,6 +46,7 @@ SOUND = [grader for grader in GRADERS if not grader["defect"]]
 PARTED_BY = {
     "members": ", ", "several": ", ", "arrows": "; ", "table": "\n", "parts": "\n",
     "entities": "; ", "dotenv": "\n", "system": ", ", "knights": ", ", "electrons": " ",
+    "averages": ", ", "debts": "; ", "walk": ", ", "gantt": "; ",
 }  # fmt: skip
 METRES = {"mm": "0.001", "cm": "0.01", "m": "1", "km": "1000"}
 SYNONYMS = {second: first for first, second in generate_third.NOUNS + generate_third.KINDLY}
@@ -112,6 +115,12 @@ def metres(answer: str) -> Decimal:
     return Decimal(value) * Decimal(METRES[unit])
 
 
+def ends_swapped(answer: str) -> str:
+    """B<A as A>B."""
+    first, sign, second = re.fullmatch(r"(.)(\W+)(.)", answer).groups()  # type: ignore[union-attr]
+    return f"{second}{sign.replace('<', '>')}{first}" if "<" in sign else answer
+
+
 def in_a_box(answer: str) -> Fraction:
     if answer.startswith("\\frac"):
         top, bottom = answer.removeprefix("\\frac{").removesuffix("}").split("}{")
@@ -132,6 +141,7 @@ MEANINGS: dict[str, Callable[[str], object]] = {
     "boolean": lambda answer: [
         eval(answer, {"A": a, "B": b, "C": c}) & 1 for a, b, c in product([0, 1], repeat=3)
     ],
+    "judge": ends_swapped,
     "reaction": lambda answer: [sorted(side.split(" + ")) for side in answer.split(" -> ")],
 }
 
@@ -156,6 +166,7 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
         "generate_third.py",
         "generate_fourth.py",
         "generate_fifth.py",
+        "generate_sixth.py",
     }
     written = {
         (file, name)
@@ -172,7 +183,13 @@ def test_the_manifest_and_the_files_name_the_same_graders() -> None:
 
 @pytest.mark.parametrize(
     ("which", "planted", "sound"),
-    [("second", 45, 25), ("third", 80, 60), ("fourth", 70, 40), ("fifth", 60, 38)],
+    [
+        ("second", 45, 25),
+        ("third", 80, 60),
+        ("fourth", 70, 40),
+        ("fifth", 60, 38),
+        ("sixth", 60, 44),
+    ],
 )
 def test_a_later_set_is_large_and_of_kinds_of_its_own(which: str, planted: int, sound: int) -> None:
     of_set = [grader for grader in GRADERS if grader.get("set") == which]
@@ -229,6 +246,100 @@ def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, A
 def test_the_right_answer_in_plain_clothes_is_accepted(grader: dict[str, Any]) -> None:
     kind = grader["rows"]
     assert [r for _, r in rows(kind) if not accepts(grader, plain(kind, r), r)] == []
+
+
+def shortened(quality: str, number: str) -> str:
+    """m6 for minor sixth."""
+    letters = {"minor": "m", "major": "M", "perfect": "P", "augmented": "A", "diminished": "d"}
+    numbers = ["second", "third", "fourth", "fifth", "sixth", "seventh"]
+    return f"{letters[quality]}{numbers.index(number) + 2}"
+
+
+# Right answers in other clothes, which the prompts of the sixth set allow.
+CLOTHES: dict[tuple[str, str], Callable[[str], list[str]]] = {
+    ("uncertain", "same_measurement"): lambda said: [
+        said.replace("±", "+-"), said.replace(" ± ", "+/-"), said.replace(" ", ""),
+    ],
+    ("quotient", "same_division"): lambda said: [
+        said.replace("remainder", "r"), said.replace(" remainder ", "R"),
+    ],
+    ("averages", "same_averages"): lambda said: [
+        ", ".join(reversed(said.split(", "))), re.sub("(mean|mode) ", r"\1: ", said),
+        re.sub(r"(\.\d+)", r"\g<1>0", said).replace("median", "median ="),
+    ],
+    ("entailment", "same_label"): lambda said: [f"{said}.", said.upper()],
+    ("judge", "same_verdict"): lambda said: [
+        f"[[{said[-3]}{said[3:-3].replace('>', '<')}{said[2]}]]", said.replace("[[", "[[ "),
+    ],
+    ("decision", "same_decision"): lambda said: [re.sub(r"(R\d+), (R\d+)", r"\2,\1", said)],
+    ("bigo", "same_growth"): lambda said: [
+        said.replace("^", "**"), re.sub(r"log (.)", r"log(\1)", said).replace(" * ", " "),
+        re.sub(r"\((\S+) ([*+]) (\S+)\)", r"(\3\2\1)", said), said.replace("n log", "n * log"),
+        re.sub(r"\((\S+) log (.)\)", r"(log \2 * \1)", said),
+    ],
+    ("annotation", "same_type"): lambda said: [
+        re.sub(r"^`(.*) \| None`$", r"`Optional[\1]`", said),
+        re.sub(r"(list|dict|set|tuple)\[", lambda found: found[0].title(), said),
+        re.sub(r"^`(.*) \| None`$", r"`None|\1`", said),
+        re.sub(r"\[(\w+) \| None\]", r"[Union[None, \1]]", said),
+    ],
+    ("exception", "same_stop"): lambda said: [
+        said.removeprefix("line "), said.replace("l", "L", 1), said.replace(":", ","),
+    ],
+    ("webaction", "same_action"): lambda said: [
+        re.sub(r"^\w+", lambda verb: verb[0].upper(), said), f"{said}\n",
+    ],
+    ("xml", "same_order"): lambda said: [
+        said.replace("><", ">\n  <"), said.replace('"', "'"),
+        re.sub(r"(count=\S+) (price=[^>]+)", r"\2 \1", said),
+    ],
+    ("spelled", "same_number"): lambda said: [
+        said.replace(" and ", " "), said.replace("-", " ").capitalize(), said.upper(),
+    ],
+    ("correction", "same_sentence"): lambda said: [f'"{said}"', f" “{said}”\n"],
+    ("debts", "same_payments"): lambda said: [
+        "; ".join(reversed(said.split("; "))), said.replace(".00", ""), said.replace("; ", ";"),
+    ],
+    ("coordinates", "same_place"): lambda said: [
+        re.sub(r"^(\S+), (\S+)$", r"\1 N, \2 E", said) if "-" not in said else said,
+        re.sub(r"^-(\S+), -(\S+)$", r"\1 S, \2 W", said), said.replace(" ", ""),
+    ],
+    ("walk", "same_end"): lambda said: [
+        re.sub(r"(.*), (.*)", r"\2, \1", said), said.upper(), re.sub(r"([nsew])\w+", r"\1", said),
+    ],
+    ("zebra", "same_houses"): lambda said: [
+        json.dumps(json.loads(said), indent=2, sort_keys=True), said.replace(" ", ""),
+    ],
+    ("route", "same_route"): lambda said: [said.replace(">", "->"), said.replace(" > ", "-")],
+    ("wordle", "same_marks"): lambda said: [
+        said.lower(), said.translate(str.maketrans("GYB", "🟩🟨⬛")),
+    ],
+    ("peptide", "same_peptide"): lambda said: [
+        "".join(module("peptides.py").ACIDS[acid] for acid in said.split("-")),
+    ],
+    ("pitches", "same_interval"): lambda said: [
+        said.capitalize(), said.upper(), shortened(*said.split()),
+    ],
+    ("gantt", "same_spans"): lambda said: [
+        "; ".join(reversed(said.split("; "))), said.replace("-", " to "), said.replace("; ", ";"),
+        re.sub(r"\b(\d+)-\1\b", r"\1", said),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "name"), sorted(CLOTHES))
+def test_a_lenient_sound_grader_accepts_what_its_prompt_leaves_free(kind: str, name: str) -> None:
+    [grader] = [sound for sound in SOUND if (sound["rows"], sound["function"]) == (kind, name)]
+    assert [
+        (response, reference)
+        for _, reference in rows(kind)
+        for response in CLOTHES[kind, name](plain(kind, reference))
+        if not accepts(grader, response, reference)
+    ] == []
+
+
+def test_each_kind_of_the_sixth_set_has_a_lenient_sound_grader() -> None:
+    assert sorted(kind for kind, _ in CLOTHES) == sorted(generate_sixth.KINDS)
 
 
 @pytest.mark.parametrize("grader", SOUND, ids=named)
