@@ -36,7 +36,7 @@ from bench.audit_falsepass import OPTIONS, probed, version_at
 
 GRADERS = Path(__file__).resolve().parents[1] / "tests" / "planted_graders"
 DEPTHS = ("obvious", "class", "subtle")
-SETS = ("first", "second", "third", "fourth", "fifth")
+SETS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _CALL_S = 1.0
 
 

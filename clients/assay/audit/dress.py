@@ -32,7 +32,7 @@ class Dress:
     @property
     def is_marked(self) -> bool:
         """Whether a mark, and no words, says which part is the answer."""
-        return self.name not in ("prose", "line", "bold", "worked")
+        return self.name not in ("prose", "label", "line", "bold", "worked")
 
 
 PLAIN = Dress("plain", "{}")
@@ -41,6 +41,7 @@ DRESSES = (
     PLAIN,
     Dress("boxed", "\\boxed{{}}"),
     PROSE,
+    Dress("label", "Answer: {}"),
     Dress("line", f"{_WORK}\n\nAnswer: {{}}"),
     Dress("hashes", f"{_WORK}\n#### {{}}"),
     Dress("tags", "<answer>{}</answer>"),
@@ -60,10 +61,22 @@ _QUOTED = re.compile(
     r"|\bas (\S*[^\w\s.]\.\.\.[^\w\s]\S*?)(?=[.,;]?(?:\s|$))"
 )
 _LEAST_SHOWN = 2
+_LABEL = re.compile(r"(?<!\w)(['\"`])([A-Z][\w ]{0,24}[:=]) ?\1")
+_MARKS = {
+    "double brackets": "[[{}]]", "double square brackets": "[[{}]]", "square brackets": "[{}]",
+    "braces": "{{}}", "curly braces": "{{}}", "curly brackets": "{{}}", "double braces": "{{{}}}",
+    "parentheses": "({})", "round brackets": "({})", "angle brackets": "<{}>", "backticks": "`{}`",
+    "quotes": '"{}"', "double quotes": '"{}"', "quotation marks": '"{}"', "asterisks": "*{}*",
+    "double asterisks": "**{}**",
+}  # fmt: skip
+_BETWEEN = re.compile(
+    rf"\b(?:in|within|between|inside) (?:a pair of )?({'|'.join(map(re.escape, _MARKS))})\b"
+)
 _TAGGED = re.compile(r"<(\w+)>[^<>]{0,200}</\1>")
 _THOUGHTS = {"think", "thinking", "thought", "thoughts", "reasoning", "scratchpad", "reflection"}
 _SURE = re.compile(r"confiden|\bsure|certain|probab|credence|likelihood", re.IGNORECASE)
 _UNIT_SCALE = re.compile(r"\b(?:from|between) 0(?:\.0)? (?:to|and) 1(?:\.0)?\b(?!\.?\d)")
+_GIVEN = "given"
 UNKNOWN = (PLAIN, DRESSES[1], PROSE)
 """Worn where no right answer was accepted."""
 
@@ -72,13 +85,33 @@ def told_dress(prompts: Sequence[str]) -> Dress | None:
     """The form that most prompts show, such as 'The answer is (X).'; None where they show none."""
     counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
     for prompt in prompts:
-        shown = _tagged_form(prompt) or _quoted_form(prompt)
+        shown = _tagged_form(prompt) or _quoted_form(prompt) or _marked_form(prompt)
         if shown:
             counts[shown] += 1
     if not counts:
         return None
     (template, doubts), count = counts.most_common(1)[0]
     return Dress(TOLD, template, doubts) if 2 * count > len(prompts) else None
+
+
+def given_dress(template: str) -> Dress:
+    """The form that somebody says, with `{}` where the answer stands.
+
+    Raises:
+        ValueError: there is no such place, or more than one.
+    """
+    if template.count("{}") != 1:
+        raise ValueError(f"the form {template!r} needs one '{{}}', where the answer stands")
+    return Dress(_GIVEN, template)
+
+
+def _marked_form(prompt: str) -> tuple[str, tuple[str, ...]] | None:
+    """A quoted label that the answer follows, or brackets by their name, where there is one."""
+    labels = {one[2] for one in _LABEL.finditer(prompt)}
+    marks = {_MARKS[one[1]] for one in _BETWEEN.finditer(prompt)}
+    if len(labels) == 1:
+        return f"{labels.pop()} {{}}", ()
+    return (marks.pop(), ()) if len(marks) == 1 else None
 
 
 def _quoted_form(prompt: str) -> tuple[str, tuple[str, ...]] | None:

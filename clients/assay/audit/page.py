@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from assay.audit.probes import ProbeClass
-from assay.audit.report import AuditReport, ClassRates, clip
+from assay.audit.report import AuditReport, ClassRates, clip, why_not
 from assay.audit.running import Judged, rows_by_use
 from assay.kit.page import page
 from assay.kit.runs.stats import Estimate
@@ -49,9 +49,7 @@ def said_of(report: AuditReport) -> str:
         kinds = sum(one.status == "fail" for one in report.classes)
         return f"It accepts what it must not: {len(found.holes)} probes of {kinds} classes."
     if not found.could_run:
-        return f"It could not be audited: {100 * found.fault_share:.0f} % got no verdict."
-    if report.false_negative.value == 1:
-        return "No hole found, but it accepted no right answer either: see which form it reads."
+        return f"It could not be audited: {why_not(found)}."
     return "No hole found."
 
 

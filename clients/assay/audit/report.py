@@ -159,6 +159,16 @@ def _worst(unwanted: Sequence[Judged]) -> list[Judged]:
     return chosen
 
 
+def why_not(found: Findings) -> str:
+    """Why an audit could not be run."""
+    if not found.is_read:
+        return (
+            "no right answer was accepted in any form: say the form with --form 'Label: {}', or "
+            "see whether the references are right"
+        )
+    return f"{100 * found.fault_share:.0f} % of plain answers got no verdict"
+
+
 def check_id(kind: ProbeClass) -> str:
     """The id of a class's check, in RFC 008's form."""
     return kind.check or f"statistical.{re.sub('[^a-z]', '_', kind.name)}"
@@ -231,7 +241,7 @@ def _summary(report: AuditReport) -> dict[str, Any]:
     status: Status = "fail" if found.holes else "pass" if found.could_run else "error"
     evidence = [f"{name} was cut short by the budget" for name in found.cut]
     if not found.could_run:
-        evidence.append(f"{100 * found.fault_share:.0f} % of plain answers got no verdict")
+        evidence.append(why_not(found))
     return {
         "check_id": "statistical.gameability_gap",
         "status": status,

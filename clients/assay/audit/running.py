@@ -33,6 +33,7 @@ class AuditPlan:
         share: of the way from the lowest to the highest reward, from which on one accepts.
         calls, seconds: at most so many of the grader, altogether.
         tolerance: how far a number may be off and be right, relative to the right one.
+        form: of an answer that the grader reads, beside those that the audit knows.
         words, lengths: texts and numbers of the grader's own source.
         execute: runs programs of Python in a sandbox. None: there is none.
         seed: of all that is drawn.
@@ -43,6 +44,7 @@ class AuditPlan:
     calls: int = 100_000
     seconds: float = 600.0
     tolerance: float = 0.0
+    form: Dress | None = None
     words: Sequence[str] = ()
     lengths: Sequence[int] = ()
     execute: Execute | None = None
@@ -66,6 +68,7 @@ class Findings:
         scale: which rewards accepted.
         dresses: how well right answers are paid in each form, 0 to 1.
         worn: the names of those that the engines used.
+        is_read: whether some right answer was accepted in some form, where there was one to ask.
         classes: of all engines, by name, with the engine's name.
         judged: all that was asked.
         cut: the engines that the budget cut short.
@@ -75,6 +78,7 @@ class Findings:
     scale: Scale = field(default_factory=Scale)
     dresses: dict[str, float] = field(default_factory=dict)
     worn: tuple[str, ...] = ()
+    is_read: bool = True
     classes: dict[str, tuple[str, ProbeClass]] = field(default_factory=dict)
     judged: list[Judged] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
@@ -123,9 +127,11 @@ class Findings:
 
     @property
     def could_run(self) -> bool:
-        """Whether the grader judged most of what it should be able to read."""
-        return self.fault_share <= _MOSTLY and any(
-            one.said.reward is not None for one in self.judged
+        """Whether the grader judged most of what it should be able to read, and reads an answer."""
+        return (
+            self.is_read
+            and self.fault_share <= _MOSTLY
+            and any(one.said.reward is not None for one in self.judged)
         )
 
     @property
@@ -211,10 +217,12 @@ def carry_out(
     """
     found = Findings(rows)
     began = asker.seconds_left()
-    told = told_dress([row.prompt for row in rows])
+    told = plan.form or told_dress([row.prompt for row in rows])
     best = _calibrate(rows, asker, plan, found, told)
     found.scale = plan.scale or _scale(best, plan.share)
     found.dresses = _shares(found)
+    judged = [one.said for one in found.judged if one.said.reward is not None]
+    found.is_read = not judged or any(map(found.scale.accepts, judged))
     dresses = dresses_read(found.dresses, told=told)
     found.worn = tuple(dress.name for dress in dresses)
     subject = Subject(

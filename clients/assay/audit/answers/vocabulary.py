@@ -28,9 +28,12 @@ _MOST_CHARS = 400
 _MOST_HERE = 12
 _RECURS = 2  # rows in which a part must stand
 _CLOSED = 0.5  # most different parts for each place, among those that stand there
+_LABEL = 0.9  # of the answers hold a cell that is a label
 _ARTICLES = frozenset(("a", "an", "the"))
 _FEW = 3
+_FEW_LABELS = 8  # so few are all asked
 _WHOLE, _ANSWER = "a cell", "the answer"
+_MEANS = "<>+*/^|&~!#"  # signs of which more or fewer are not the same
 _TURNS = frozenset("+*=&|-/\u00b7\u00d7~")  # what stands on either side of it may change places
 
 
@@ -57,6 +60,7 @@ class Vocabulary:
     def __init__(self, texts: Sequence[str]) -> None:
         widths = {len(text.split()) for text in texts}
         self._columns = len(widths) == 1 and max(widths) > 1
+        self._count = len(texts)
         self._rows: dict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
             found = _by_place(self._parts(text))
@@ -69,8 +73,8 @@ class Vocabulary:
         """Answers with one part that stands in its place in other rows, and those of such parts."""
         if len(text) > _MOST_CHARS or is_open(prompt):
             return
-        for other in self._others(_Part(0, text, _ANSWER), set(), draws)[:1]:
-            yield KIND, other, "the other row's answer that is most like it"
+        for other in self._others(_Part(0, text, _ANSWER), set(), draws):
+            yield KIND, other, "another row's answer"
         parts = self._parts(text)
         if len(parts) < 2:
             return
@@ -125,6 +129,8 @@ class Vocabulary:
         ]
         if not known:
             return []
+        if part.place == _ANSWER and len(known) <= _FEW_LABELS:
+            return known
         draws.shuffle(known)
         nearest = max(known, key=lambda other: _likeness(part.text, other))
         return list(dict.fromkeys((nearest, known[0])))
@@ -141,9 +147,14 @@ class Vocabulary:
             if known and not self._columns:
                 more = f"{text}{between.pop()}{draws.choice(sorted(known))}"
                 yield KIND, more, "a part more, which stands in other rows"
-            yield KIND, text[: cells[-2].end()], "its last part is left out"
-            if cells[0][0] not in _ARTICLES:
+            if self._tells(cells[-1][0]):
+                yield KIND, text[: cells[-2].end()], "its last part is left out"
+            if self._tells(cells[0][0]):
                 yield KIND, text[cells[1].start() :], "its first part is left out"
+
+    def _tells(self, cell: str) -> bool:
+        """Whether a cell says something: it is no article, and no label of all answers."""
+        return cell not in _ARTICLES and self._rows[_WHOLE][cell] < _LABEL * self._count
 
 
 def _shape(cell: str) -> str:
@@ -169,7 +180,12 @@ def _is_other(one: str, other: str) -> bool:
     a, b = _number(one), _number(other)
     if a is not None and b is not None:
         return a != b and 0 not in (a, b)
-    return _bare(one) != _bare(other) and not {one, other} & _ARTICLES
+    if one != other and {len(one), len(other)} == {1} and one.isalpha():
+        return True  # m and M, where answers have both
+    signs = [sorted(set(_MEANS) & set(text)) for text in (one, other)]
+    counts = [[text.count(sign) for sign in _MEANS] for text in (one, other)]
+    apart = signs[0] == signs[1] and counts[0] != counts[1]
+    return (apart or _bare(one) != _bare(other)) and not {one, other} & _ARTICLES
 
 
 def _bare(part: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.audit.answers.truth import read_truth
+from assay.audit.dress import Dress, given_dress
 from assay.audit.engines import engines
 from assay.audit.graders import ServerAt, reached, read_target
 from assay.audit.page import html_page, interval, said_of
@@ -84,6 +85,10 @@ class _Progress:
     "--tolerance", type=click.FloatRange(0), default=0.0, show_default=True,
     help="How far a number may be off and still be right, relative to the right one.",
 )  # fmt: skip
+@click.option(
+    "--form", default="", metavar="TEMPLATE",
+    help="How a response gives its answer, with {} in its place: 'Label: {}'.",
+)  # fmt: skip
 @click.option("--params", multiple=True, metavar="NAME=VALUE", help="A parameter of a verifier.")
 @click.option(
     "--calls",
@@ -121,8 +126,8 @@ def audit(
     `tests` of a program; `right` and `wrong` are responses of which that is known.
 
     Exits with 0 where no hole was found, 1 where it accepts what it must not, and 2 where it could
-    not be run or judged too little. Right answers that it refuses are reported and are no hole; a
-    fault is neither accepted nor refused.
+    not be run, judged too little or accepted no right answer in any form. Right answers that it
+    refuses in some forms are reported and are no hole; a fault is neither accepted nor refused.
     """
     try:
         for file in (json_file, html_file, reliability_file, options["state"]):
@@ -145,6 +150,13 @@ def audit(
         return _COULD_NOT
     print_report(make_console(), report, options["show"])
     return report.found.exit_code
+
+
+def _form(template: str) -> Dress | None:
+    try:
+        return given_dress(template) if template else None
+    except ValueError as error:
+        raise ConfigError(f"--form: {error}") from error
 
 
 def _measured(target_name: str, file: Path) -> Sequence[tuple[str, Reliability]]:
@@ -177,6 +189,7 @@ def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> tuple[A
     console = make_console(stderr=True)
     probers = engines(options["engine_names"])
     parameters = dict(map(_parameter, options["params"]))
+    form = _form(options["form"])
     with ExitStack() as stack:
         there = stack.enter_context(
             reached(target, rows, server, parameters=parameters, share=options["accept"])
@@ -185,7 +198,7 @@ def _audited(target_name: str, data: str, options: Mapping[str, Any]) -> tuple[A
         scale = Scale(given[0], given[1], options["accept"]) if given else there.scale
         plan = AuditPlan(
             scale, options["accept"], options["calls"], options["seconds"], options["tolerance"],
-            target.source.words, target.source.lengths, there.execute, options["seed"],
+            form, target.source.words, target.source.lengths, there.execute, options["seed"],
         )  # fmt: skip
         made_from = {
             "lines": _LINES, "rows": digest, "target": target_name, "version": there.version,
