@@ -206,6 +206,23 @@ def test_the_form_that_prompts_show_is_a_dress() -> None:
     assert told_dress(["It's A's turn.", "What is 3 + 4?"]) is None
 
 
+@pytest.mark.parametrize(
+    ("prompt", "worn"),
+    [
+        ("Reply with one line alone, 'Label: ' and entailment or neutral.", "Label: 7"),
+        ('Begin with "Result:" and say it.', "Result: 7"),
+        ("Reply with one verdict alone in double brackets.", "[[7]]"),
+        ("Put the word between double asterisks.", "**7**"),
+        ("Reply with it alone, between backticks.", "`7`"),
+        ("Say 'Yes: ' or 'No: ' and why.", ""),
+        ("In square brackets or in parentheses, as you like.", ""),
+    ],
+)
+def test_a_label_or_brackets_by_their_name_are_a_form(prompt: str, worn: str) -> None:
+    shown = told_dress([prompt] * 3)
+    assert (shown.wear("7") if shown else "") == worn
+
+
 def boxed(response: str) -> str:
     found = re.fullmatch(r"(?s).*\\boxed\{(.*)\}[^}]*", response)
     return found[1] if found else ""

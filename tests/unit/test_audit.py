@@ -17,6 +17,7 @@ import pytest
 
 from assay.audit import AuditPlan, AuditRow, ProbeAsker, Ruling, as_rfc, carry_out
 from assay.audit.answers.truth import read_truth
+from assay.audit.dress import given_dress
 from assay.audit.engines import engines as installed
 from assay.audit.engines import programs
 from assay.audit.engines.mutation import Mutation
@@ -77,10 +78,31 @@ def test_a_reader_of_the_last_number_passes_with_warnings() -> None:
 
 
 def test_what_is_refused_is_recall_and_no_hole() -> None:
-    report = audited(lambda response, right: 0.0)
+    report = audited(lambda response, right: float(response == right))
     assert report.found.exit_code == 0
+    assert 0.5 < (report.false_negative.value or 0) < 1
+    assert said_of(report) == "No hole found."
+
+
+def test_who_accepts_no_right_answer_in_any_form_was_not_audited() -> None:
+    report = audited(lambda response, right: 0.0)
+    assert report.found.exit_code == 2
     assert report.false_negative.value == 1
-    assert "no right answer" in said_of(report)
+    assert "no right answer was accepted in any form: say the form with --form" in said_of(report)
+    assert any("--form" in line for line in as_rfc(report)["results"][0]["evidence"])
+
+
+def test_a_form_that_is_said_is_the_one_that_is_worn() -> None:
+    def between(response: str, right: str) -> float:
+        return float(response in (f"~{right}~", f"~{right}0~"))
+
+    assert audited(between).found.exit_code == 2
+    report = audited(between, plan=AuditPlan(form=given_dress("~{}~")))
+    assert report.found.worn[0] == "given"
+    assert report.found.exit_code == 1
+    for wrong in ("no place", "{} or {}"):
+        with pytest.raises(ValueError, match="needs one"):
+            given_dress(wrong)
 
 
 def test_a_grader_with_a_word_of_its_own_is_found_by_search(tmp_path: Path) -> None:
@@ -96,7 +118,7 @@ def test_a_grader_with_a_word_of_its_own_is_found_by_search(tmp_path: Path) -> N
     )
     assert accepted_classes(report) == {"searched", "source-word"}
     blind = audited(lambda response, _: float("xyzzy" in response))
-    assert blind.found.exit_code == 0
+    assert not blind.found.holes
 
 
 def test_another_name_of_an_answer_in_the_source_is_no_hole() -> None:

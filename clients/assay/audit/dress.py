@@ -70,7 +70,8 @@ _MARKS = {
     "double asterisks": "**{}**",
 }  # fmt: skip
 _BETWEEN = re.compile(
-    rf"\b(?:in|within|between|inside) (?:a pair of )?({'|'.join(map(re.escape, _MARKS))})\b"
+    rf"\b(?:in|within|between|inside) (?:a pair of )?({'|'.join(map(re.escape, _MARKS))})\b",
+    re.IGNORECASE,
 )
 _TAGGED = re.compile(r"<(\w+)>[^<>]{0,200}</\1>")
 _THOUGHTS = {"think", "thinking", "thought", "thoughts", "reasoning", "scratchpad", "reflection"}
@@ -108,7 +109,7 @@ def given_dress(template: str) -> Dress:
 def _marked_form(prompt: str) -> tuple[str, tuple[str, ...]] | None:
     """A quoted label that the answer follows, or brackets by their name, where there is one."""
     labels = {one[2] for one in _LABEL.finditer(prompt)}
-    marks = {_MARKS[one[1]] for one in _BETWEEN.finditer(prompt)}
+    marks = {_MARKS[one[1].casefold()] for one in _BETWEEN.finditer(prompt)}
     if len(labels) == 1:
         return f"{labels.pop()} {{}}", ()
     return (marks.pop(), ()) if len(marks) == 1 else None
