@@ -81,7 +81,7 @@ CLAIMS = (
         "tree-long",
         "groups-long",
         0.1,
-        0.1,
+        0.06,
     ),
 )
 
