@@ -14,7 +14,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import pairwise
 from random import Random
 
 from assay.audit.answers.shapes import Miss
@@ -29,10 +28,12 @@ _MOST_HERE = 12
 _RECURS = 2  # rows in which a part must stand
 _CLOSED = 0.5  # most different parts for each place, among those that stand there
 _LABEL = 0.9  # of the answers hold a cell that is a label
+_CASED = re.compile(r"[A-Za-z][A-Z]?")
 _ARTICLES = frozenset(("a", "an", "the"))
-_FEW = 3
 _FEW_LABELS = 8  # so few are all asked
-_WHOLE, _ANSWER = "a cell", "the answer"
+_WHOLE, _ANSWER, _ITEM = "a cell", "the answer", "an item"
+_LISTS = (("\n", 2), ("; ", 2), (", ", 3), (" > ", 3), (" -> ", 3), (" ", 3), ("-", 3))
+"""What parts the items of an answer, the coarsest first, and how few may be some."""
 _MEANS = "<>+*/^|&~!#"  # signs of which more or fewer are not the same
 _TURNS = frozenset("+*=&|-/\u00b7\u00d7~")  # what stands on either side of it may change places
 
@@ -66,6 +67,8 @@ class Vocabulary:
             found = _by_place(self._parts(text))
             found[_WHOLE] = {cell[0] for cell in self._cells(text)}
             found[_ANSWER] = {text}
+            mark, items = _items(text)
+            found[_ITEM + mark.strip()] = set(items)
             for place, parts in found.items():
                 self._rows[place].update(parts)
 
@@ -136,25 +139,37 @@ class Vocabulary:
         return list(dict.fromkeys((nearest, known[0])))
 
     def _of_other_length(self, text: str, *, is_row: bool, draws: Random) -> Iterator[Miss]:
-        """A part more, which is none of the answer's unless it is a row; or a part fewer."""
-        cells = self._cells(text)
-        between = {text[a.end() : b.start()] for a, b in pairwise(cells)}
-        if len(cells) < _FEW or len(between) != 1 or cells[-1].end() < len(text):
+        """An item more, which is none of the answer's unless it is a row; or an item fewer."""
+        mark, items = _items(text)
+        if not items or (mark.isspace() and not self._closed(_WHOLE)):
             return
-        if self._closed(_WHOLE):
-            here = set() if is_row else {cell[0].casefold() for cell in cells}
-            known = [other for other in self._rows[_WHOLE] if other.casefold() not in here]
-            if known and not self._columns:
-                more = f"{text}{between.pop()}{draws.choice(sorted(known))}"
-                yield KIND, more, "a part more, which stands in other rows"
-            if self._tells(cells[-1][0]):
-                yield KIND, text[: cells[-2].end()], "its last part is left out"
-            if self._tells(cells[0][0]):
-                yield KIND, text[cells[1].start() :], "its first part is left out"
+        here = () if is_row and mark.isspace() else items
+        known = [
+            other
+            for other in sorted(self._rows[_ITEM + mark.strip()])
+            if re.search(r"[^\W\d_]", other) and all(_is_other(one, other) for one in here)
+        ]
+        if known and not (self._columns and mark.isspace()):
+            yield KIND, f"{text}{mark}{draws.choice(known)}", "an item more, of another row"
+        if self._tells(items[-1]):
+            yield KIND, mark.join(items[:-1]), "its last item is left out"
+        if self._tells(items[0]):
+            yield KIND, mark.join(items[1:]), "its first item is left out"
 
     def _tells(self, cell: str) -> bool:
         """Whether a cell says something: it is no article, and no label of all answers."""
         return cell not in _ARTICLES and self._rows[_WHOLE][cell] < _LABEL * self._count
+
+
+def _items(text: str) -> tuple[str, list[str]]:
+    """What parts the items of an answer, and these; nothing where it is no plain row of some."""
+    if re.search(r"[\[\](){}<\"'`=]", text):
+        return "", []
+    for mark, few in _LISTS:
+        items = text.split(mark)
+        if len(items) >= few and all(items) and (mark != "-" or "".join(items).isalpha()):
+            return mark, items
+    return "", []
 
 
 def _shape(cell: str) -> str:
@@ -180,8 +195,8 @@ def _is_other(one: str, other: str) -> bool:
     a, b = _number(one), _number(other)
     if a is not None and b is not None:
         return a != b and 0 not in (a, b)
-    if one != other and {len(one), len(other)} == {1} and one.isalpha():
-        return True  # m and M, where answers have both
+    if _CASED.fullmatch(one) and _CASED.fullmatch(other) and one[1:] == other[1:]:
+        return one != other  # m and M, mA and MA, where answers have both
     signs = [sorted(set(_MEANS) & set(text)) for text in (one, other)]
     counts = [[text.count(sign) for sign in _MEANS] for text in (one, other)]
     apart = signs[0] == signs[1] and counts[0] != counts[1]
