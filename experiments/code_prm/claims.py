@@ -82,8 +82,8 @@ def _prm(models: Path) -> Path:
 def run(arm: str, seed: int, folder: Path, models: Path) -> Mapping[str, float | None]:
     """The share of right programs over all steps, and in the last five."""
     data = programs(models, LONG)
-    limit = f"rollout.max_new_tokens={LONG.limit}"
-    config = settings(arm, seed, STEPS, data, _prm(models), limit, "eval.prompts=0")
+    own = (f"rollout.max_new_tokens={LONG.limit}", "optim.learning_rate=4e-4", "eval.prompts=0")
+    config = settings(arm, seed, STEPS, data, _prm(models), *own)
     dense = config.method.dense.weight > 0
     train(config, folder, partial(Lines, _prm(models) if dense else None, "code-line"))
     right = [row["correct"] for row in read_rows(RunFolder(folder).metrics)]
