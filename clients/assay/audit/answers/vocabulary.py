@@ -191,15 +191,17 @@ def _number(text: str) -> float | None:
 
 
 def _is_other(one: str, other: str) -> bool:
-    """Whether two parts differ in more than capitals, signs, articles, zeros in front and order."""
+    """Whether two parts differ in more than capitals, signs, articles, zeros in front and order.
+
+    Of signs that mean something there may be more: A>B is not A>>B.
+    """
     a, b = _number(one), _number(other)
     if a is not None and b is not None:
         return a != b and 0 not in (a, b)
     if _CASED.fullmatch(one) and _CASED.fullmatch(other) and one[1:] == other[1:]:
         return one != other  # m and M, mA and MA, where answers have both
-    signs = [sorted(set(_MEANS) & set(text)) for text in (one, other)]
-    counts = [[text.count(sign) for sign in _MEANS] for text in (one, other)]
-    apart = signs[0] == signs[1] and counts[0] != counts[1]
+    first, second = (Counter(sign for sign in text if sign in _MEANS) for text in (one, other))
+    apart = first != second and first.keys() == second.keys()
     return (apart or _bare(one) != _bare(other)) and not {one, other} & _ARTICLES
 
 
