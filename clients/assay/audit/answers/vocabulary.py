@@ -110,7 +110,7 @@ class Vocabulary:
             whole = f"column {column + 1}" if self._columns else _WHOLE
             found.append(_Part(cell.start(), cell[0], whole))
             for number, run in enumerate(runs):
-                if run[0].isalnum():
+                if run[0].isalnum() and cell[0][run.start() - 1 : run.start()] != "\\":
                     place = f"{shape}, {number + 1}"
                     found.append(_Part(cell.start() + run.start(), run[0], place))
         return found
