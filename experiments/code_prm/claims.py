@@ -43,8 +43,8 @@ CLAIMS = (
         "correct",
         "dense",
         "sparse",
-        0.1,
-        0.1,
+        0.05,
+        0.045,
     ),
     Claim(
         "code-prm-both",
