@@ -213,7 +213,8 @@ def _other_numbers(parts: Sequence[str]) -> Iterator[Miss]:
         if len(whole) > 1:
             made.append((whole[:-1], "a digit is left out"))
             made.append((whole[1:], "its first digit is left out"))
-        made.append((f"{whole}7", "a digit behind a number"))
+        if int(whole):  # 07 may be one of the days that 0 is, as in cron
+            made.append((f"{whole}7", "a digit behind a number"))
         for new, note in made:
             if Fraction(new + tail) != Fraction(parts[place]):
                 yield _HERE, _with(parts, {place: new + tail}), note
