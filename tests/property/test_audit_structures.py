@@ -458,4 +458,5 @@ def test_a_grader_that_makes_something_else_of_a_reference_is_not_blamed() -> No
 
     some = rows([("Which of all names has the author?", '["Twain", "Clemens"]')])
     report = audited(any_of, some)
-    assert report.found.exit_code == 0, report.found.holes[:3]
+    assert not report.found.holes
+    assert report.found.exit_code == 2, "it accepted no right answer as far as the audit knows"
