@@ -76,7 +76,7 @@ CLAIMS = (
         " twice: eight prompts a step and eight responses to each, a tree of 2 x 2 x 2 segments of"
         " 64 tokens, or eight by themselves, both without a deviation;"
         f" {TASKS['-long'].tokens:,} drawn tokens.",
-        _WHY.format("chain") + "Three segments in four are right in a chain that is wrong.",
+        _WHY.format("chain") + "A slip lies in one segment of three.",
         "correct",
         "tree-long",
         "groups-long",
