@@ -98,20 +98,21 @@ class Findings:
             and self.classes[one.probe.kind][1].severity == "hole"
             and self.scale.accepts(one.said)
         ]
-        often = self._often(accepted)
+        often = self._often()
         return [
             one
             for one in accepted
-            if not self.classes[one.probe.kind][1].likely
-            or (one.probe.kind, one.probe.note) in often
+            if not self._is_likely(one) or (one.probe.kind, one.probe.note) in often
         ]
 
-    def _often(self, accepted: Sequence[Judged]) -> set[tuple[str, str]]:
+    def _is_likely(self, one: Judged) -> bool:
+        return self.classes[one.probe.kind][1].likely
+
+    def _often(self) -> set[tuple[str, str]]:
         """The rules of which too many rows' probes are accepted for a chance."""
-        asked, hits = (
-            _rows_of(found)
-            for found in ((one for one in self.judged if one.said.reward is not None), accepted)
-        )
+        said = [one for one in self.judged if one.said.reward is not None and self._is_likely(one)]
+        asked = _rows_of(said)
+        hits = _rows_of(one for one in said if self.scale.accepts(one.said))
         return {
             rule
             for rule, rows in hits.items()

@@ -22,7 +22,7 @@ from assay.audit.answers.shapes import Miss, permuted
 from assay.audit.answers.terms import is_alone, is_cased
 
 _HERE = "component"
-_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\s+|.", re.DOTALL)
+TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|\s+|.", re.DOTALL)
 _MOST_NUMBERS = 6
 _MOST_PARTS = 6
 _UNCERTAIN = re.compile(
@@ -103,7 +103,7 @@ def letter_off(word: str) -> str:
 
 def parts_of_text(text: str) -> list[str]:
     """Its numbers, words, blanks, and other signs one by one."""
-    return _TOKEN.findall(text)
+    return TOKEN.findall(text)
 
 
 def _shape(parts: Sequence[str]) -> tuple[str, ...]:

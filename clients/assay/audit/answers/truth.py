@@ -75,7 +75,7 @@ _FORMULA = re.compile(r"[-+*/^()\w .\\{}|!]{1,80}")
 _NAME = re.compile(r"(?=.*[^\W\d_]{3})[^\W\d_](?:[\w.,'\u2019&]| (?!-)|-(?! ))*")
 _MOST_WORDS = 8
 _SHORT = 120
-_ARTICLES = {"a", "an", "the"}
+ARTICLES = {"a", "an", "the"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ def loose_words(text: str) -> list[str]:
     if not plain.isascii():
         plain = unicodedata.normalize("NFKD", text).casefold()
         plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return [word for word in _WORD.findall(plain) if word not in _ARTICLES]
+    return [word for word in _WORD.findall(plain) if word not in ARTICLES]
 
 
 def is_certainly_wrong(answer: str, truth: Truth, tolerance: float = 0.0) -> bool:

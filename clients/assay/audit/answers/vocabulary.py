@@ -18,18 +18,18 @@ from random import Random
 
 from assay.audit.answers.shapes import Miss
 from assay.audit.answers.terms import is_alone, is_open
+from assay.audit.answers.tokens import TOKEN, shape_of
+from assay.audit.answers.truth import ARTICLES
 
 KIND = "vocabulary"
 _CELL = re.compile(r"[^\s,;|()\[\]{}<>\"'`]+")
 _FIELD = re.compile(r"[^\s,;]+(?:[,;]+[^\s,;]+)*")  # where all answers have as many, between blanks
-_RUN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+|_|[^\w\s]")
 _MOST_CHARS = 400
 _MOST_HERE = 12
 _RECURS = 2  # rows in which a part must stand
 _CLOSED = 0.5  # most different parts for each place, among those that stand there
 _LABEL = 0.9  # of the answers hold a cell that is a label
 _CASED = re.compile(r"[A-Za-z][A-Z]?")
-_ARTICLES = frozenset(("a", "an", "the"))
 _FEW_LABELS = 8  # so few are all asked
 _WHOLE, _ANSWER, _ITEM = "a cell", "the answer", "an item"
 _LISTS = (("\n", 2), ("; ", 2), (", ", 3), (" > ", 3), (" -> ", 3), (" ", 3), ("-", 3))
@@ -101,7 +101,7 @@ class Vocabulary:
         """Cells, and the runs of those that have several."""
         found = []
         for column, cell in enumerate(self._cells(text)):
-            runs = list(_RUN.finditer(cell[0]))
+            runs = list(TOKEN.finditer(cell[0]))
             if len(runs) == 1 or re.fullmatch(r"[^\W\d_]+", cell[0]):
                 place = f"column {column + 1}" if self._columns else _shape(cell[0])
                 found.append(_Part(cell.start(), cell[0], place))
@@ -158,7 +158,7 @@ class Vocabulary:
 
     def _tells(self, cell: str) -> bool:
         """Whether a cell says something: it is no article, and no label of all answers."""
-        return cell not in _ARTICLES and self._rows[_WHOLE][cell] < _LABEL * self._count
+        return cell not in ARTICLES and self._rows[_WHOLE][cell] < _LABEL * self._count
 
 
 def _items(text: str) -> tuple[str, list[str]]:
@@ -173,10 +173,7 @@ def _items(text: str) -> tuple[str, list[str]]:
 
 
 def _shape(cell: str) -> str:
-    return "".join(
-        "0" if run[0][0].isdigit() else "a" if run[0][0].isalpha() else run[0]
-        for run in _RUN.finditer(cell)
-    )
+    return "".join(shape_of(cell))
 
 
 def _by_place(parts: Sequence[_Part]) -> dict[str, set[str]]:
@@ -202,15 +199,15 @@ def _is_other(one: str, other: str) -> bool:
         return one != other  # m and M, mA and MA, where answers have both
     first, second = (Counter(sign for sign in text if sign in _MEANS) for text in (one, other))
     apart = first != second and first.keys() == second.keys()
-    return (apart or _bare(one) != _bare(other)) and not {one, other} & _ARTICLES
+    return (apart or _bare(one) != _bare(other)) and not {one, other} & ARTICLES
 
 
 def _bare(part: str) -> tuple[str, ...]:
     """Its words and numbers, which may stand in any order, as in a set."""
     words = [
-        run[0].casefold().lstrip("0") or "0" for run in _RUN.finditer(part) if run[0].isalnum()
+        run[0].casefold().lstrip("0") or "0" for run in TOKEN.finditer(part) if run[0].isalnum()
     ]
-    return tuple(sorted(one for one in words if one not in _ARTICLES)) or (part,)
+    return tuple(sorted(one for one in words if one not in ARTICLES)) or (part,)
 
 
 def _likeness(one: str, other: str) -> float:
@@ -224,7 +221,7 @@ def _turned(text: str, draws: Random) -> Iterator[Miss]:
     """Two unlike runs of one sort change places within a cell."""
     made: list[Miss] = []
     for cell in _CELL.finditer(text):
-        runs = [one for one in _RUN.finditer(cell[0]) if one[0].isalnum()]
+        runs = [one for one in TOKEN.finditer(cell[0]) if one[0].isalnum()]
         for i, one in enumerate(runs):
             for other in runs[i + 1 :]:
                 between = cell[0][one.end() : other.start()]

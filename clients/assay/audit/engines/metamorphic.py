@@ -222,11 +222,10 @@ def _of_parts(
     known = subject.rows[row]
     if not _has_parts(known):
         return
-    draws = subject.draws(KIND, row)
+    draws, worn = subject.draws(KIND, row), _worn(subject, row, read)
     for kind, answer, note in others.misses(known.truth.text, known.prompt, draws):
-        for dress in _worn(subject, row, read):
-            if answer not in known.truth.texts:
-                yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
+        for dress in worn if answer not in known.truth.texts else ():
+            yield Probe(row, kind, dress.wear(answer), "refuse", note, dress.name)
 
 
 def _worn(subject: Subject, row: int, read: Set[tuple[int, str]]) -> Sequence[Dress]:
