@@ -46,9 +46,9 @@ class Task:
 
 TASKS: Mapping[str, Task] = {
     "": Task(counting, counts_right, LIMIT, 3, 24_000, {"groups": 60, "tree": 80}),
-    "-long": Task(chains, chain_right, CHAIN_LIMIT, 64, 370_000, {"groups": 31, "tree": 60}),
+    "long": Task(chains, chain_right, CHAIN_LIMIT, 64, 370_000, {"groups": 31, "tree": 60}),
 }
-"""By the end of an arm's name."""
+"""By what stands behind the hyphen of an arm's name."""
 _WHY = (
     "A mistake is a step of the {}, which a branch before it can do without; shared beginnings are"
     " drawn once, so that a tree makes more updates of as many tokens. "
@@ -75,7 +75,7 @@ CLAIMS = (
         f"Chains of {LINKS} links, {2 * LINKS} tokens, in which the pretrained model slips once or"
         " twice: eight prompts a step and eight responses to each, a tree of 2 x 2 x 2 segments of"
         " 64 tokens, or eight by themselves, both without a deviation;"
-        f" {TASKS['-long'].tokens:,} drawn tokens.",
+        f" {TASKS['long'].tokens:,} drawn tokens.",
         _WHY.format("chain") + "A slip lies in one segment of three.",
         "correct",
         "tree-long",
@@ -95,7 +95,7 @@ def prepare(models: Path) -> None:
 def run(arm: str, seed: int, folder: Path, models: Path) -> Mapping[str, float | None]:
     """Correct responses in the last fifth of the steps that the tokens paid for, and the steps."""
     sort, _, end = arm.partition("-")
-    task = TASKS[f"-{end}" if end else ""]
+    task = TASKS[end]
     model, problems, *_ = task.make(models)
     tree = (
         "method.advantage.estimator=tree",
