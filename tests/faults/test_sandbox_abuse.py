@@ -145,9 +145,10 @@ def test_a_hostile_program_gains_nothing(target: Target, hostile: corpus.Hostile
         seen = [
             (o.verdict, o.execution and o.execution.end, o.explanation) for o in result.outcomes
         ]
-        # A busy machine may take longer than the program is given.
-        sensible = hostile.status_in | {"time_limit"}
-        assert words & sensible, f"{job.id}: {sorted(words)} is not sensible: {seen}"
+        # A busy machine may take longer than the program is given, by the clock and no otherwise.
+        late = {end for _, end, _ in seen} == {"wall-time-limit"}
+        sensible = words & hostile.status_in or (late and words == {"time_limit"})
+        assert sensible, f"{job.id}: {sorted(words)} is not sensible: {seen}"
         assert all(len(outcome.explanation) <= 400 for outcome in result.outcomes)
     for neighbour in results[len(jobs) :]:
         assert_honest(neighbour)
