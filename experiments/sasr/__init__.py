@@ -1,0 +1,1 @@
+"""SASR's supervised steps, which give way to reinforcement by the gradient's norm."""
