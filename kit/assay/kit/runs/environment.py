@@ -44,6 +44,7 @@ def calm() -> None:
     quiet = {
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
         "DO_NOT_TRACK": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -77,8 +78,13 @@ def calm() -> None:
         "tensorboard",
     ):
         warnings.filterwarnings("ignore", module=rf"{module}(\..*)?$")
-    import datasets  # noqa: PLC0415  # these read the environment set above
-    from transformers.utils import logging as transformers_logging  # noqa: PLC0415
+    for name, call in _BARS.items():
+        if name in sys.modules:  # it has read the environment before
+            getattr(sys.modules[name], call)()
 
-    datasets.disable_progress_bars()
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs
+
+_BARS = {
+    "huggingface_hub.utils": "disable_progress_bars",
+    "datasets": "disable_progress_bars",
+    "transformers.utils.logging": "disable_progress_bar",
+}
