@@ -213,8 +213,12 @@ def likely(model: Path, problems: Path) -> float:
 
 def write_problems(path: Path, problems: Iterable[tuple[str, str]]) -> Path:
     """Prompts and references as a .jsonl file."""
+    return write_rows(path, ({"question": question, "answer": a} for question, a in problems))
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """A .jsonl file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = ({"question": question, "answer": answer} for question, answer in problems)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

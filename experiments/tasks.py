@@ -53,6 +53,7 @@ class Counting:
         miscounts: after any other digit.
         begins_again: the chance, after each attempt.
         shape: of the model.
+        starts: numbers from 0 on to count from.
     """
 
     name: str
@@ -62,12 +63,13 @@ class Counting:
     miscounts: float
     begins_again: float
     shape: Shape = COUNTING_SHAPE
+    starts: int = 10
 
     @property
     def problems(self) -> list[tuple[int, int]]:
         """From where, and how many steps."""
         least, most = self.steps
-        return [(a, b) for a in range(10) for b in range(least, most + 1)]
+        return [(a, b) for a in range(self.starts) for b in range(least, most + 1)]
 
     def draw(self, dice: random.Random) -> tuple[str, str]:
         """A prompt, and a response with the mistakes of the pretrained model."""

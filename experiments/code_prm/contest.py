@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import random
 import statistics
 import sys
@@ -60,6 +59,7 @@ from experiments.miniature import (
     told,
     train,
     work_off,
+    write_rows,
 )
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -272,8 +272,7 @@ def learn_prm(folder: Path, policy: Path, rows: Rows, seed: int) -> dict[str, An
     from assay.trainer.recipes.reward_model.run import run as learn  # noqa: PLC0415
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    path = folder.with_suffix(".jsonl")
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    path = write_rows(folder.with_suffix(".jsonl"), rows)
     config = rm_configs.load(
         CONFIGS / "rm-code.toml",
         [

@@ -13,14 +13,13 @@ twelve: they too are right one time in five.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.trainer.recipes.code_prm.problems import append_problem
-from experiments.miniature import Shape, pretrained
+from experiments.miniature import Shape, pretrained, write_rows
 
 LETTERS = "abcdefghijklmnopqrst"
 TRIVIAL, COMMENT = 0.08, 0.08
@@ -134,5 +133,5 @@ def programs(folder: Path, kind: Programs = SHORT) -> tuple[Path, Path, Path]:
     train = len(rows) - len(rows) // 5
     paths = folder / f"{kind.name}-train.jsonl", folder / f"{kind.name}-test.jsonl"
     for path, some in zip(paths, (rows[:train], rows[train:]), strict=True):
-        path.write_text("".join(json.dumps(row) + "\n" for row in some), encoding="utf-8")
+        write_rows(path, some)
     return model, *paths

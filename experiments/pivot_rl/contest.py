@@ -32,6 +32,7 @@ from assay.trainer.recipes.pivots.running import PivotPlan, find_pivots
 from assay.trainer.recipes.train import run as trained
 from assay.trainer.records.folder import create
 from assay.trainer.settings import config as configs
+from experiments.miniature import write_rows
 
 BEGIN, MIDDLE, END = '<tool_call>{"name": "add", "arguments": {"a": ', ', "b": ', "}}</tool_call>"
 KNOWN = 3  # from which `a` on the model is always right
@@ -112,9 +113,8 @@ def run(words: Sequence[str]) -> None:
     asked = parser.parse_args(words)
     quiet = Console(file=io.StringIO())
     asked.out.mkdir(parents=True, exist_ok=True)
-    source = asked.out / "turns.jsonl"
     turns = [conversation(a, b) for a in range(10) for b in range(10)]
-    source.write_text("".join(json.dumps(one) + "\n" for one in turns), encoding="utf-8")
+    source = write_rows(asked.out / "turns.jsonl", turns)
     results = []
     for seed in map(int, asked.seeds.split(",")):
         here = asked.out / str(seed)

@@ -72,6 +72,7 @@ from experiments.miniature import (
     pretrained,
     told,
     train,
+    write_rows,
 )
 from experiments.report import Points, compare, draw, leads
 from experiments.tasks import COUNTING_SHAPE, COUNTING_WORDS, LIMIT, NEAR, coin
@@ -207,12 +208,6 @@ def task(models: Path, seeds: Iterable[int]) -> None:
     for seed in seeds:
         some = random.Random(seed).sample(problems, len(problems) // 10)
         write_rows(models / f"random-10-{seed}.jsonl", some)
-
-
-def write_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
-    """A .jsonl file, where it is not there yet."""
-    if not path.is_file():
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def best_of(model: Path, rows: Sequence[Mapping[str, str]]) -> dict[str, str]:

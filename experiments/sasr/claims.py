@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.kit.runs.records import read_rows
 from assay.trainer.records.folder import RunFolder
 from experiments.claim import Claim
-from experiments.miniature import Service, tiny, train
+from experiments.miniature import Service, tiny, train, write_rows
 from experiments.tasks import LIMIT, counted, counting, counts_right
 
 STEPS, WARMUP, EACH = 60, 10, 4
@@ -50,9 +50,7 @@ def prepare(models: Path) -> None:
     """The model, the problems, and demonstrations of a part of them."""
     _, rows, _ = counting(models)
     asked = [json.loads(line)["question"] for line in rows.read_text(encoding="utf-8").splitlines()]
-    _demonstrations(models).write_text(
-        "".join(json.dumps(_shown(question)) + "\n" for question in asked[::EACH]), encoding="utf-8"
-    )
+    write_rows(_demonstrations(models), map(_shown, asked[::EACH]))
 
 
 def _shown(question: str) -> dict[str, object]:
