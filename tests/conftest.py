@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import random
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LONG = ("e2e", "faults", "integration")
 """Folders of tests that start servers and runs; the order within is random."""
-BEGAN = "ASSAY_TESTS_BEGAN"
-LATE = "the time of --slow-until is over"
+DRAW = "ASSAY_TESTS_DRAW"
+"""Names a draw of files whose slow tests run: whoever sets it repeats the draw."""
+NOT_DRAWN = "slow, and its file was not drawn"
 MOST_WORKERS = 6
 WORKER_GB = 4  # with the servers and runs that its tests start
 
@@ -55,28 +56,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 
-def late(config: pytest.Config) -> bool:
-    """Whether slow tests begin no more."""
-    minutes: float = config.getoption("slow_until")
-    return bool(minutes) and time.time() > float(os.environ[BEGAN]) + 60 * minutes
+def is_drawn(item: pytest.Item) -> bool:
+    """Whether the slow tests of this one's file run: files share what they start."""
+    share: float = item.config.getoption("slow_share")
+    file = item.nodeid.partition("::")[0]
+    return random.Random(f"{os.environ[DRAW]} {file}").random() < share
 
 
 def pytest_configure(config: pytest.Config) -> None:
     del config
-    os.environ.setdefault(BEGAN, str(time.time()))  # of all workers: they inherit it
+    os.environ.setdefault(DRAW, str(random.SystemRandom().randrange(10**6)))  # workers inherit it
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if "slow" in item.keywords and late(item.config):
-        pytest.skip(LATE)
+    if "slow" in item.keywords and not is_drawn(item):
+        pytest.skip(NOT_DRAWN)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     skipped = terminalreporter.stats.get("skipped", ())
-    left_out = sum(LATE in str(report.longrepr) for report in skipped)
+    left_out = sum(NOT_DRAWN in str(report.longrepr) for report in skipped)
     if left_out:
         terminalreporter.section("not run")
-        terminalreporter.line(f"{left_out} slow tests: {LATE}", red=True)
+        told = f"{left_out} slow tests, of files that were not drawn ({DRAW}={os.environ[DRAW]})"
+        terminalreporter.line(told, red=True)
 
 
 @pytest.fixture(scope="session")
@@ -96,11 +99,11 @@ def shared_data() -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--slow-until",
+        "--slow-share",
         type=float,
-        default=0,
-        metavar="MINUTES",
-        help="begin no more slow tests after so long; 0: all of them. Which these are is random",
+        default=1,
+        metavar="SHARE",
+        help=f"run the slow tests of so many of all files, drawn at random by {DRAW}; 1: of all",
     )
     parser.addoption(
         "--golden",

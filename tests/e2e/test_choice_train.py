@@ -37,6 +37,7 @@ def sizes(**more: Any) -> dict[str, Any]:
     return {"eval": {"prompts": 0}, "run": run, **more}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "mode"), [("hf", "mask"), ("hf", "exact"), ("hf", "parity"), ("paged", "mask")]
 )
@@ -93,6 +94,7 @@ def test_variance_aware_sampling_answers_all_problems_anew(
     assert all(0 <= row["selection_estimate"] <= 1 for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mopps", "vade", "dump", "dads", "hard-focus"])
 def test_a_run_that_learns_what_to_choose(
     tiny_config: MakeConfig, train: Train, tasks_file: Path, tmp_path: Path, name: str

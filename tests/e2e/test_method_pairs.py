@@ -89,6 +89,7 @@ def both(
     return go
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), SAMPLE, ids=str)
 def test_a_pair_trains_or_is_refused(
     both: Callable[[str, str], None], one: str, other: str

@@ -36,6 +36,7 @@ def asynchronous(mode: str, staleness: int = 1, **loss: Any) -> dict[str, Any]:
     return {"asynchrony": {"mode": mode, **stale}, "loss": loss}
 
 
+@pytest.mark.slow
 def test_what_is_never_stale_is_the_synchronous_run_to_the_bit(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_what_is_never_stale_is_the_synchronous_run_to_the_bit(
     assert all(torch.equal(whole[name], other[name]) for name in other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [True, False])
 def test_periodic_is_the_synchronous_run(
     tiny_config: MakeConfig, train: Train, curve: Curve, tmp_path: Path, exact: bool

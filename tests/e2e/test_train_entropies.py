@@ -22,6 +22,7 @@ def entropies(model: Any, prompt: list[int], ids: list[int]) -> list[float]:
     return [float(value) for value in -(logps.exp() * logps).sum(dim=-1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sections",
     [

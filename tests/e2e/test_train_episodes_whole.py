@@ -90,6 +90,7 @@ def test_unsolved_rows_are_acted_again_with_a_hint(
     assert replaced, "the last group of a problem is what trains"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["off", "periodic"])
 def test_metrics_of_episodes_are_of_the_whole_step(
     adding: MakeConfig, train: Train, tmp_path: Path, mode: str

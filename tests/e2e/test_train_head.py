@@ -58,6 +58,7 @@ def test_a_head_with_adapters_is_refused(tiny_model: Path) -> None:
         head_in_float32(with_adapters(model, LoraConfig(rank=2, target_modules=("lm_head",))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 2])
 def test_sampler_and_trainer_have_one_head(
     tiny_config: MakeConfig,

@@ -68,6 +68,7 @@ def test_it_changes_no_curve_and_0_keeps_none(
     assert not list((tmp_path / "bare").glob("journal*"))
 
 
+@pytest.mark.slow
 def test_a_server_elsewhere_gets_the_labels(
     tiny_config: MakeConfig, train: Train, tmp_path: Path
 ) -> None:

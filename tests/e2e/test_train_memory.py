@@ -32,6 +32,7 @@ def lengths() -> Iterator[Counter[tuple[bool, int]]]:
     handle.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, 4])
 def test_gradient_checkpointing_changes_nothing(
     tiny_config: MakeConfig,

@@ -95,6 +95,7 @@ def learning(tiny_config: MakeConfig, rows: Path, loss: str, **sections: Any) ->
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_loss_learns_from_stored_rollouts(
     tiny_config: MakeConfig, train: Train, stored: Path, loss: str
@@ -107,6 +108,7 @@ def test_a_loss_learns_from_stored_rollouts(
     assert rows[-1]["stored_passes"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_loss_falls_on_the_rows(
     tiny_config: MakeConfig, train: Train, stored: Path, loss: str
@@ -122,6 +124,7 @@ def test_a_loss_falls_on_the_rows(
         assert rows[-1]["pair_accuracy"] > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["dpo", "direct-advantage"])
 def test_a_resumed_run_matches_an_uninterrupted_one(
     tiny_config: MakeConfig, train: Train, stored: Path, tmp_path: Path, loss: str

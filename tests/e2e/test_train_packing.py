@@ -70,6 +70,7 @@ def gradient(trainer: Any, micro_batches: list[dict[str, Any]]) -> tuple[float, 
     return total, torch.cat([weight.grad.flatten().clone() for weight in weights])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_packed_mini_batch_has_the_loss_and_gradient_of_one_pass(
     tiny_config: MakeConfig, tmp_path: Path, name: str

@@ -124,6 +124,7 @@ def _every_rollout_is_kept(folder: Path, samples: list[dict[str, Any]], config: 
         assert whole["start"] - 0.01 <= span["start"] <= span["end"] <= whole["end"] + 0.01
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_exactly(tiny_config: MakeConfig, train: Train, curve: Curve) -> None:
     first = train(tiny_config(), "first")
     again = train(tiny_config(), "again")

@@ -49,6 +49,7 @@ def config_of(tiny_config: Callable[..., Any], name: str) -> Any:
     return tiny_config(method=method, eval={"prompts": 0}, run={"steps": 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_it_trains(tiny_config: Callable[..., Any], train: Train, name: str) -> None:
     rows = train(config_of(tiny_config, name))
@@ -57,6 +58,7 @@ def test_it_trains(tiny_config: Callable[..., Any], train: Train, name: str) -> 
     assert all(math.isfinite(row["loss"]) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 def test_a_batch_of_real_episodes_is_credited_as_it_says(
     tiny_config: Callable[..., Any], tmp_path: Path, name: str

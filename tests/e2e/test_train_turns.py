@@ -129,6 +129,7 @@ KEEPS = (
 AHEAD = ("method.asynchrony.mode=bounded", "method.asynchrony.max_staleness=2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "shows"),
     [((), ""), (WINDOW, "slot_age_max"), (KEEPS, "surplus"), (AHEAD, "staleness")],
@@ -170,6 +171,7 @@ def test_a_resumed_run_matches_an_uninterrupted_one(
         assert (copy / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("independent", ["true", "false"])
 def test_a_window_of_the_longest_dialogue_is_the_untruncated_trainer_to_the_bit(
     dialogues: Callable[..., configs.Config],

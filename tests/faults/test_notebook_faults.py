@@ -7,6 +7,8 @@ import os
 import signal
 import threading
 
+import pytest
+
 import sandbox_http_support
 import sandbox_service
 from process_tree import descendants
@@ -15,6 +17,7 @@ from sandbox_http_support import post
 CELLS = ["x = 1\nprint(x)", "import time\ntime.sleep(30)", "print(x)"]
 
 
+@pytest.mark.slow
 def test_a_session_that_is_lost_on_the_way_is_a_sandbox_error() -> None:
     with sandbox_service.running("--http-port", "0") as (_, process):
         assert process.stdout is not None

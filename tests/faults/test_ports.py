@@ -165,6 +165,7 @@ def test_noise_does_nothing(port: Port) -> None:
     assert all("assay.kit.native_log: gRPC: " in line for line in fresh), fresh
 
 
+@pytest.mark.slow
 def test_callers_who_never_end_keep_nobody_waiting(port: Port) -> None:
     port.good()
     files = port.files()
@@ -271,6 +272,7 @@ SERVICE = Service("assay.test.Nothing", lambda _server: None, fine)
 ONCE = ClientConfig(retry=RetryPolicy(max_attempts=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("server", "client", "says"),
     [

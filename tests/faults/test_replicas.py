@@ -51,6 +51,7 @@ async def test_calls_go_round(pair: Pair) -> None:
     assert used == {"a": 10, "b": 10}
 
 
+@pytest.mark.slow
 async def test_a_stream_outlives_the_replica_that_is_killed_under_it(pair: Pair) -> None:
     """Judgements and faults are the items, each once; here all are judgements."""
     async with client_of(pair) as client:

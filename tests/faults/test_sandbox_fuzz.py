@@ -30,6 +30,7 @@ def test_a_seed_draws_the_same_games() -> None:
     assert suites == {*sandbox_fuzz.SUITES, *sandbox_fuzz.CALLS}
 
 
+@pytest.mark.slow
 def test_a_program_that_knows_passes(client: ExecutionClient) -> None:
     """The games are lost for want of knowledge, not because these suites cannot be passed."""
     jobs = [sandbox_fuzz.neighbour(number) for number in range(4)]

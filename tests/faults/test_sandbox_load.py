@@ -315,6 +315,7 @@ def _status(error: grpc.aio.AioRpcError) -> object:
     return rpc_status.from_call(error)
 
 
+@pytest.mark.slow
 async def test_the_queue_eats_no_time_of_a_program() -> None:
     """Forty programs of 0.2 s, a limit of 2 s each, one slot: the last ones wait for long."""
     source = f"import time\ntime.sleep(0.2)\n{SUM}"
@@ -397,6 +398,7 @@ async def test_nothing_of_one_run_reaches_the_next() -> None:
                 assert result.stdout.data == b"clean True\n", result
 
 
+@pytest.mark.slow
 async def test_the_same_program_gives_the_same_answer_but_secrets_stay_random() -> None:
     """A verdict must not hang on a seed: that of `random` and of hashes is fixed."""
     source = (
@@ -488,6 +490,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 async def test_a_flood_is_ended_soon_after_its_limit() -> None:
     """Eight writers on the widest pipe: whoever drains it must look up now and then."""
     limit = 8 * 2**20
@@ -508,6 +511,7 @@ async def test_a_truncated_answer_never_passes() -> None:
         assert _word(result) != "passed"
 
 
+@pytest.mark.slow
 async def test_many_calls_of_one_candidate_stay_one_process() -> None:
     source = "count = 0\n\n\ndef tick(n):\n    global count\n    count += 1\n    return count\n"
     tests = tuple(CallTest("tick", (n,), n + 1) for n in range(200))

@@ -203,6 +203,7 @@ async def test_a_supervisor_that_hangs_is_killed_when_its_caller_is_gone() -> No
             assert supervisors(process.pid) != [supervisor]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_nothing_outlives_the_server(how: signal.Signals) -> None:
     with running("--slots", "2", "--drain-s", "0", *FLAGS) as (address, process):

@@ -90,6 +90,7 @@ async def test_a_gate_keeps_the_rest_from_being_asked(tmp_path: Path) -> None:
         assert right.timings.HasField("execution")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("response", "reason"),
     [

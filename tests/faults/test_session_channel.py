@@ -105,6 +105,7 @@ def median_s(session: Session, seconds: float, beside: threading.Thread | None =
     return statistics.median(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMES)
 def test_what_a_program_says_on_the_line_is_its_own_claim(server: Server, name: str) -> None:
     bystander, hostile = server.create(2)

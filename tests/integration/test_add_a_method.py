@@ -148,6 +148,7 @@ def explained(python: Python, *overrides: str) -> str:
     return re.sub(r"\s+", " ", told)
 
 
+@pytest.mark.slow
 def test_the_settings_explain_it(python: Python) -> None:
     told = explained(python, "gmpo.toml")
     assert "A * (product over its tokens of r, clipped into [e^-0.4, e^0.4]" in told
@@ -183,5 +184,6 @@ def test_it_trains_and_can_be_switched_off(python: Python) -> None:
     assert losses["gmpo"] != losses["ppo"]
 
 
+@pytest.mark.slow
 def test_its_loss_and_gradient_are_trls(python: Python) -> None:
     assert "same" in python(_TRLS)

@@ -162,6 +162,7 @@ def test_a_second_that_fails_is_the_fault_of_its_item_alone(addresses: dict[str,
     assert found[3].fault.reason == "VERIFIER_FAILED"
 
 
+@pytest.mark.slow
 def test_a_second_that_hangs_is_a_fault_in_time(addresses: dict[str, str]) -> None:
     sent = [Item("hang", "12", verifier="fragile-appeal", id="0", timeout_s=0.5)]
     sent += items("fragile-appeal", ["12", "13"])[1:]

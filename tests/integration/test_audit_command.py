@@ -106,6 +106,7 @@ def test_an_object_of_a_module(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert audited(folder, "graders_for_audit:trl", data="trl.jsonl")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

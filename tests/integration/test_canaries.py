@@ -281,6 +281,7 @@ async def test_a_judge_is_told_the_same_of_a_canary_as_of_what_it_came_with(tmp_
         assert {limit_s <= 60 for _, limit_s in oracle.asked} == {True}
 
 
+@pytest.mark.slow
 async def test_a_swapped_judge_sets_the_alarm_and_a_changed_profile_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

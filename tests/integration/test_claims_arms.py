@@ -55,6 +55,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]
         yield folders
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arm"),
     [(name, arm) for name in ARMS for arm in ARMS[name] if not arm.startswith("sampled")],

@@ -44,6 +44,7 @@ def test_bytes_arguments_and_the_exit_code_pass_through(address: str, tmp_path: 
     assert done.stderr == b"['-x', 'y z']"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "source", "flags", "code", "words"),
     [
@@ -98,6 +99,7 @@ def test_wrong_usage_is_one_line(arguments: tuple[str, ...], words: str) -> None
     assert text.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_without_a_target_a_sandbox_is_started(tmp_path: Path) -> None:
     done = assay_run(write(tmp_path, "a.py", "print(6 * 7)"))
     if b"isolation" in done.stderr:

@@ -127,6 +127,7 @@ def test_without_a_target_the_server_is_embedded(
     assert read(out)[0]["reward"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_work_goes_on(kill: int, write: Callable[..., Path], tmp_path: Path) -> None:
     source, out = write(rows(6000)), tmp_path / "out.jsonl"
@@ -214,6 +215,7 @@ def test_the_table_counts_by_task_and_by_prompt(
     assert assay("score", source, *common[:-1], out).returncode == 1
 
 
+@pytest.mark.slow
 def test_wrong_rows_are_faults_with_keep_going(
     server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -301,6 +303,7 @@ def check_refused(
 FORMS = [".jsonl.gz", ".jsonl.zst", ".parquet"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_come_and_go_in_other_forms(
     form: str, server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
@@ -363,6 +366,7 @@ def test_a_form_whose_library_is_absent_is_refused_before_scoring(
     assert len(server.requests) == before
 
 
+@pytest.mark.slow
 def test_a_resumed_run_counts_as_an_uninterrupted_one(
     server: FakeRewardServer, write: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -41,6 +41,8 @@ from assay.clients.trainers.common.settings import Settings, client_of, close_cl
 from assay.kit.errors import AssayError
 from certificates import make_certificates
 
+pytestmark = pytest.mark.slow
+
 RIGHT = r"so \boxed{4}"
 ROWS = [Item(RIGHT, "4", task="math", id=str(n)) for n in range(2)]
 
@@ -300,7 +302,6 @@ def test_what_is_wrong_with_one_row_is_that_rows_fault(
     assert score(settings, [Item("4", "4", "no-such")])[0].fault is not None
 
 
-@pytest.mark.slow
 def test_tokens_and_tls(tmp_path: Path) -> None:
     made = make_certificates(tmp_path)
     token = tmp_path / "token"
@@ -379,7 +380,6 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run_ends_it() -> None:
         assert client_of(settings).target == services.address
 
 
-@pytest.mark.slow
 def test_a_verifier_that_always_faults_ends_the_run_and_one_bad_batch_does_not(
     tmp_path: Path,
 ) -> None:

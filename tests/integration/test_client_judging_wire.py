@@ -36,6 +36,8 @@ from assay.kit.errors import ConfigError
 from genrm_service import running
 from genrm_support import make_model
 
+pytestmark = pytest.mark.slow
+
 SUM = "What is 2 + 3?"
 SEEDED = JudgeSettings(seed=5)
 """Equal letters for equal questions."""

@@ -34,6 +34,7 @@ def wait_gone(pid: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_the_reward_server_starts_judges_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_REWARD_TOKEN", "an-operators-token")
     services = EmbeddedServices(["reward"], arguments={"reward": ["--workers", "1"]})
@@ -54,6 +55,7 @@ def test_a_service_that_dies_at_once_says_why() -> None:
         services.start()
 
 
+@pytest.mark.slow
 def test_a_start_goes_on_with_what_was_launched() -> None:
     services = EmbeddedServices(["reward"], arguments={"reward": ["--workers", "1"]})
     services.launch()

@@ -57,6 +57,7 @@ def rollout(seed: int) -> Experience:
     return Experience(batch, rewards_BT, batch["completion_mask"].bool())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", ["mse", "hl-gauss"])
 def test_it_learns_what_decides_the_return(policy_folder: Path, loss: Any, seed: int) -> None:

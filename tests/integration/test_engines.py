@@ -37,6 +37,7 @@ def talk(of: Sampler, requests: list[Request]) -> dict[Id, Response]:
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_follows_from_an_answer_is_answered_as_if_it_had_been_asked_alone(kind: Any) -> None:
     model, requests = random_model(), make_requests(draws=4, samples=2)
@@ -63,6 +64,7 @@ def test_a_dialogue_goes_on_while_others_are_in_their_first_turn() -> None:
     assert sorted(order) == sorted((n, turn) for n in range(6) for turn in range(2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("passes", [1, 5])
 def test_an_act_between_passes_changes_no_token(kind: Any, passes: int) -> None:
@@ -113,6 +115,7 @@ def test_what_was_aborted_goes_on_from_where_it_was(kind: Any) -> None:
     assert [found[n,].ids for n in range(len(requests))] == [one.ids for one in expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_engine_that_is_told_to_stop_stops_and_may_be_asked_again(kind: Any) -> None:
     model, requests = random_model(), make_requests(draws=3, samples=2)
@@ -127,6 +130,7 @@ def test_an_engine_that_is_told_to_stop_stops_and_may_be_asked_again(kind: Any) 
     assert [one.ids for one in again] == [one.ids for one in expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_who_fails_at_an_answer_leaves_nothing_open(kind: Any) -> None:
     def fails(_place: int, _response: Response) -> None:

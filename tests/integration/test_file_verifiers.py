@@ -168,6 +168,7 @@ def test_the_version_changes_with_the_text_and_with_that_of_modules_beside_it(
         load(made.source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "says"),
     [

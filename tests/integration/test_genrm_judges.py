@@ -29,7 +29,7 @@ from assay.genrm.judges.scalar import dialogue
 from assay.genrm.templates import Template, load_templates
 from assay.kit.faults import Unjudgeable
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 R = TypeVar("R")
 TEMPLATES = load_templates()

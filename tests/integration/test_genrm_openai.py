@@ -190,6 +190,7 @@ OWN_TAGS = ("Magistral",)  # the server does not show its template, and its ends
 PLAIN_ENDS = ("Kimi-K2-Thinking", "Llama-3.3-Nemotron-Super-v1.5", "Magistral")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda one: one.name)
 async def test_a_thought_is_closed_or_goes_on_as_in_the_embedded_engine(asked, family):
     engine, tiny = await asked(server={"template": family.template})

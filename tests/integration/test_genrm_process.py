@@ -29,7 +29,7 @@ from assay.clients.judging import (
 from assay.clients.judging.self_verification import VERIFY
 from assay.kit.errors import reason_of
 
-pytestmark = pytest.mark.timeout(300)  # the server's start is the first test's
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the server's start is the first test's
 
 TIMEOUT_S = 60.0
 MATH = (common_pb2.ChatMessage(role="user", content="What is 2 + 2?"),)

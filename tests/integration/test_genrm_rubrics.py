@@ -32,7 +32,7 @@ from genrm_support import make_model
 from metrics_support import scrape, total
 from process_tree import named
 
-pytestmark = pytest.mark.timeout(300)  # the servers' start is the first test's
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the servers' start is the first test's
 
 SKY = "What colour is the sky, and why?"
 RUBRIC = Rubric(
@@ -245,7 +245,6 @@ def test_the_counts_are_conserved(service: tuple[JudgeClient, str]) -> None:
     assert read + unasked == 2 * len(ANSWERS) * len(RUBRIC.criteria)
 
 
-@pytest.mark.slow
 def test_a_judge_that_dies_is_said_and_the_quorum_decides(folder: Path) -> None:
     """The worker of one model of three is killed while they judge: its fault, not the item's."""
     asked = [RubricItem(SKY, f"Blue. {n}", RUBRIC) for n in range(12)]

@@ -84,6 +84,7 @@ def judge(response: str, question: str = "What is two and two? " * 6) -> Prompt:
     return Prompt((PromptMessage("user", pieces),), prefill="Verdict:")
 
 
+@pytest.mark.slow
 @MODULE
 async def test_a_group_is_answered_together_and_shares_its_beginning(
     causal: TransformersEngine, folders: Folders

@@ -19,7 +19,10 @@ from assay.environments.shipped.harbor import HarborEnvironment, HarborSettings
 from assay.environments.shipped.harbor_tasks import TaskRefused, read_task
 from worlds_support import call, play
 
-pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks"),
+]
 
 # In the manner of the format's own template: tools are installed over the network, then pytest
 # runs, and its exit code is the reward.

@@ -119,6 +119,7 @@ def test_what_goes_wrong_is_a_fault_and_never_a_number(
     assert "the answer is 4" not in result.fault.message  # an exception may quote the row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "reward"), ODD.items())
 def test_odd_numbers_and_habits_are_taken(client: RewardClient, name: str, reward: float) -> None:
     began_s = time.monotonic()

@@ -12,6 +12,7 @@ from genrm_engine_support import Worker
 from genrm_support import make_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 4])
 def test_both_loops_answer_alike(tmp_path: Path, rows: int) -> None:
     worker = Worker(make_model(tmp_path / "model"), "generative", prefix_cache_tokens=2048)

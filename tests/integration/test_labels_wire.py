@@ -268,6 +268,7 @@ def test_a_function_judges_again_and_a_label_chooses(small: Path, tmp_path: Path
     assert (told["rows"], told["same_reward"], told["verifier"]) == (2, 0, "long")
 
 
+@pytest.mark.slow
 def test_what_is_judged_again_sends_nothing_to_the_terminal(tmp_path: Path) -> None:
     rows, numbers = tmp_path / "rows.jsonl", tmp_path / "numbers.json"
     row = {"id": "\x1b[31mred", "response": "42", "reference": "42"}

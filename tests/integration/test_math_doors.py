@@ -72,6 +72,7 @@ _SAID = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(
     _SAID,

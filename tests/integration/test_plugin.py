@@ -149,6 +149,7 @@ def bad_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         return check_verifier("bad-one", cases, hostile_chars=20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "what", "problem"),
     [

@@ -381,6 +381,7 @@ def test_adapters_alone_learn_and_are_merged(
     assert not any("q_proj" in name for name in kept)
 
 
+@pytest.mark.slow
 def test_a_run_with_adapters_continues_its_curve(
     runs: dict[str, Path], data: Path, tmp_path: Path
 ) -> None:
@@ -395,6 +396,7 @@ def test_a_run_with_adapters_continues_its_curve(
     assert (tmp_path / "run" / "adapter" / "adapter_config.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bradley-terry", "prm"])
 def test_a_new_head_learns_whole_beside_adapters(
     runs: dict[str, Path], tmp_path: Path, kind: str

@@ -135,6 +135,7 @@ def test_a_draw_is_the_golden_distribution_inverted() -> None:
     assert logps.exp().tolist() == pytest.approx([probs[t] for t in tokens], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BACKENDS)
 @pytest.mark.parametrize("window", [1, 3])
 def test_in_windows_only_the_window_that_begins_a_response_is_fired(kind: Any, window: int) -> None:

@@ -31,6 +31,7 @@ def generate(
 # Another batch shape pads more to the left and sums in another order, which moves a float32
 # log-probability by about 1e-6. A token changes only when its random number lies that close to a
 # bound: a chance of about 1e-5 a token, and what is tested here is fixed by its seeds.
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"temperature": 0.6, "top_k": 9, "top_p": 0.9}])
 def test_a_response_does_not_depend_on_what_is_generated_with_it(settings: dict[str, Any]) -> None:
     model, requests = random_model(), make_requests(draws=6, samples=3)

@@ -321,6 +321,7 @@ def plus_failures(boxes: AnyBoxes, chosen: list[dict[str, Any]], count: int | No
     return failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["humaneval_plus", "mbpp_plus"])
 def test_a_sample_of_plus_solutions_passes_its_calls(
     boxes: AnyBoxes, shared_data: Path, name: str

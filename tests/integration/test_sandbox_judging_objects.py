@@ -77,6 +77,7 @@ assert pay(0) == 0
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [
@@ -188,6 +189,7 @@ def text(kind):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [

@@ -336,6 +336,7 @@ ASSERTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "verdict"), ASSERTIONS)
 def test_assert_code(boxes: ProcessBoxes, code: str, verdict: TestVerdict) -> None:
     (outcome,) = judge_python(boxes, PROGRAM, AssertCase("a", code))
@@ -347,6 +348,7 @@ def test_assert_code(boxes: ProcessBoxes, code: str, verdict: TestVerdict) -> No
 FOLDED = [(code, verdict) for code, verdict in ASSERTIONS if assertions.fold(code, "")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "verdict"), FOLDED)
 def test_folded_or_not_the_verdict_is_the_same(
     boxes: ProcessBoxes, monkeypatch: pytest.MonkeyPatch, code: str, verdict: TestVerdict

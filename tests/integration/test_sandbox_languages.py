@@ -32,6 +32,8 @@ from assay.sandbox.languages import (
 from assay.sandbox.prepared import CompileFailed
 from sandbox_languages_support import QUICK, Bench
 
+pytestmark = pytest.mark.slow
+
 bench = support.bench
 
 PROGRAMS = {name: language for name, language in LANGUAGES.items() if not language.failing_suite}
@@ -285,14 +287,12 @@ def test_only_python_answers_calls(bench: Bench) -> None:
     assert caught.value.reason == "INVALID_TEST"
 
 
-@pytest.mark.slow
 def test_languages_work_without_what_is_made_in_advance(bench: Bench) -> None:
     cold = discover(["cpp", "go"])
     for language in cold.found:
         assert self_test(cold, language, bench.boxes, bench.pump) is None
 
 
-@pytest.mark.slow
 def test_warming_up_again_makes_nothing_and_mends_what_is_half_made(tmp_path: Path) -> None:
     cold = discover(["cpp"])
     if "cpp" not in cold.found:

@@ -26,6 +26,7 @@ bench = support.bench
 DATA = Path(__file__).resolve().parents[3] / "shared/data/multipl_e.jsonl.gz"
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.data,
     pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data/multipl_e.jsonl.gz"),
 ]

@@ -369,6 +369,7 @@ def test_the_port_file_is_there_while_it_serves(tmp_path: Path) -> None:
     assert not file.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "text"),
     [

@@ -51,6 +51,7 @@ async def test_labelled_pairs_are_judged_as_their_labels_say(shared_data: Path) 
     assert sum(hard) / len(hard) >= HARD_RECALL
 
 
+@pytest.mark.slow
 async def test_near_misses_are_not_right(shared_data: Path) -> None:
     near = rows(shared_data / "math_equiv_adversarial_dev.jsonl")
     said = zip(await accepted(pairs_of(near)), near, strict=True)
@@ -58,6 +59,7 @@ async def test_near_misses_are_not_right(shared_data: Path) -> None:
     assert len(wrong) <= NEAR_MISSES_ACCEPTED * len(near), wrong
 
 
+@pytest.mark.slow
 async def test_gsm8k_solutions_are_right_for_their_own_problem_only(shared_data: Path) -> None:
     picked = random.Random(0).sample(rows(shared_data / "gsm8k_train.jsonl.gz"), 1000)
     solutions = [(row["solution"], row["answer"]) for row in picked]
@@ -78,6 +80,7 @@ async def test_gsm8k_answers_of_a_model_are_judged_as_openai_did(shared_data: Pa
     assert sum(said) >= 0.995 * sum(labels)
 
 
+@pytest.mark.slow
 async def test_gold_answers_equal_themselves_and_not_their_neighbours(shared_data: Path) -> None:
     own: list[Pair] = []
     other: list[Pair] = []
@@ -115,6 +118,7 @@ def test_the_quick_tiers_are_quick_and_decide_nearly_all(shared_data: Path) -> N
     assert sorted(milliseconds)[int(len(milliseconds) * 0.99)] < FAST_P99_MS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_few_references_of_formulas_are_taken_for_text(name: str, shared_data: Path) -> None:
     texts = [str(row["answer"]) for row in rows(shared_data / SETS[name])]

@@ -357,6 +357,7 @@ def test_a_token_is_required_where_one_is_set() -> None:
             assert b"open-sesame" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "names"),
     [

@@ -350,6 +350,7 @@ def test_services_answer_on_any_loop_at_once(
     assert found == [1.0] * 9
 
 
+@pytest.mark.slow
 async def test_a_reward_server_that_is_away_is_a_fault() -> None:
     with RewardServices("127.0.0.1:9", verifier="exact", timeout_s=0.5) as away:
         result = await away.score(Item("42", "42"))

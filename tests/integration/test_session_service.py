@@ -224,6 +224,7 @@ async def test_without_sessions_programs_are_served() -> None:
             assert run.stdout.data == b"1\n"
 
 
+@pytest.mark.slow
 async def test_sessions_have_their_time_at_the_end_and_the_log_says_what_became_of_them() -> None:
     flags = ("--session-drain-s", "60", "--drain-s", "1", "--log-json", "--log-level", "INFO")
     process = launch(*FLAGS, *flags)

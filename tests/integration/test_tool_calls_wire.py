@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bench.tool_formats import RENDERERS
 
 from assay.clients import Data, EmbeddedServices, Item, RewardClient, ToolCall, Turn
@@ -31,6 +32,7 @@ def item(**given: Any) -> Item:
     return Item(verifier="tool-call", **{"reference": PLAIN, **given})
 
 
+@pytest.mark.slow
 def test_calls_are_judged_kept_and_judged_again(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.sqlite"
     right, wrong = ToolCall("weather", GIVEN), ToolCall("weather", json.dumps({"city": 7}))

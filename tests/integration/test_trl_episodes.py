@@ -49,6 +49,7 @@ def said(text: str, **more: Any) -> list[dict[str, Any]]:
     return [{"role": "assistant", "content": text, **more}]
 
 
+@pytest.mark.slow
 @given(
     calls=CALLS,
     text=st.text(max_size=20),

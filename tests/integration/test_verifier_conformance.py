@@ -61,6 +61,7 @@ def _reference(item: VerifierItem) -> Reference | None:
     return item.references or None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(VERIFIERS.keys() - UNBOUNDED))
 def test_our_verifiers_pass_the_kit(name: str, server: EmbeddedServices) -> None:
     check_verifier(

@@ -175,6 +175,7 @@ def misses(kind: str, dice: random.Random) -> tuple[int, int]:
     return ours, fixed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["0.05", "0.3", "drifting", "adaptive"])
 def test_it_holds_at_all_times_at_once(kind: str) -> None:
     """1,000 runs of 400 items: a level of 5 % gives 50, and 73 with a chance of one in a thousand.

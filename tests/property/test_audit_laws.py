@@ -79,6 +79,7 @@ def test_certainly_wrong_goes_both_ways_within_a_sort(a: str, b: str) -> None:
         assert a.casefold() != b.casefold()
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(ANSWERS, min_size=1, max_size=3), st.integers(0, 3))
 def test_whatever_must_be_refused_is_refused_by_who_knows_the_answer(
@@ -133,6 +134,7 @@ def test_a_fault_counts_neither_way_and_most_of_them_are_no_audit(share: float, 
         assert report.found.exit_code == 2
 
 
+@pytest.mark.slow
 @FEW
 @given(st.integers(1, 1_500), st.integers(0, 3))
 def test_a_resumed_audit_is_the_whole_one(stop: int, seed: int) -> None:
@@ -193,6 +195,7 @@ def test_dresses_are_those_that_are_read(paid: dict[str, float]) -> None:
     assert 1 <= len(chosen) <= 3
 
 
+@pytest.mark.slow
 @FEW
 @given(st.floats(0.1, 100), st.floats(0.05, 1))
 def test_accepting_does_not_depend_on_the_unit_of_rewards(unit: float, share: float) -> None:

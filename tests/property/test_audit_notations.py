@@ -40,6 +40,7 @@ def within(text: str, x: Fraction) -> bool:
     )
 
 
+@pytest.mark.slow
 @given(ENDS, st.sampled_from(["[]", "()", "[)", "(]"]))
 def test_another_interval_holds_other_numbers(ends: tuple[int, int], marks: str) -> None:
     text = f"{marks[0]}{ends[0]}, {ends[1]}{marks[1]}"
@@ -52,6 +53,7 @@ def test_another_interval_holds_other_numbers(ends: tuple[int, int], marks: str)
         assert any(within(other, x) != within(text, x) for x in points), other
 
 
+@pytest.mark.slow
 @given(st.integers(-500, 500), st.sampled_from(["<", "<=", ">", ">="]))
 def test_another_inequality_holds_for_other_numbers(bound: int, sign: str) -> None:
     text = f"x {sign} {bound}"
@@ -131,6 +133,7 @@ LIKENED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prompt", "reference", "seen"), LIKENED)
 def test_who_sees_less_than_all_is_found_and_who_sees_all_is_not(
     prompt: str, reference: str, seen: Callable[[str], object]

@@ -416,6 +416,7 @@ def bare(text: str) -> str:
     return re.sub(r"\W", "", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("careless", "kinds"),
     [

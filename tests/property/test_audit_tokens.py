@@ -231,6 +231,7 @@ def boxed(response: str) -> str:
 SOME = [(f"What is {n} + {n}? Put it in \\boxed{{}}.", str(2 * n)) for n in range(11, 31)]
 
 
+@pytest.mark.slow
 def test_who_reads_either_side_of_an_equation_is_found_and_who_reads_all_is_not() -> None:
     exact = audited(lambda response, right: boxed(response) == right, rows(SOME))
     assert exact.found.exit_code == 0, exact.found.holes[:3]

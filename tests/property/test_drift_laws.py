@@ -15,6 +15,7 @@ from assay.kit.runs.drift import RiseWatch
 from assay.kit.runs.stats import clopper_pearson
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.floats(0.001, 0.999), st.sampled_from([0.8, 0.95, 0.995]))
 def test_an_exact_interval_covers(trials: int, chance: float, confidence: float) -> None:
     covered = 0.0
@@ -58,6 +59,7 @@ def test_wealth_has_a_mean_of_at_most_one(errors: int, part: float) -> None:
     assert mean <= 1 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "trials"), [(0.0, 200), (0.05, 500), (0.4, 100)])
 def test_false_alarms_are_rare_at_all_times(rate: float, trials: int) -> None:
     """At 20 % each of 150 runs may alarm ever; more than 45 of them would have a chance of 1e-3."""

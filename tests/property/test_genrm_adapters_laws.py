@@ -72,6 +72,7 @@ def write(key: str, ids: tuple[int, ...]) -> dict[str, Any]:
     return {"kind": "write", "ids": ids, "adapter": key, **plain}
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(requests, limits)
 def test_a_row_goes_through_its_adapter_and_no_other(

@@ -64,6 +64,7 @@ options = st.lists(
 )
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(groups, options, limits)
 def test_the_probability_of_an_option_is_the_models(
@@ -84,6 +85,7 @@ def test_the_probability_of_an_option_is_the_models(
                 assert logprob <= 0
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(groups, limits, st.integers(1, 6))
 def test_greedy_text_is_the_models_in_any_company(
@@ -103,6 +105,7 @@ def test_greedy_text_is_the_models_in_any_company(
         assert answer["completion"] == len(want)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(groups, st.floats(0.3, 2), st.sampled_from([1.0, 0.7]), limits)
 def test_a_seed_decides_the_text_whatever_else_is_written(

@@ -130,6 +130,7 @@ def _seconds(text: str, mode: str) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", _FLOODS)
 def test_a_flood_costs_no_more_than_its_tail(flood: str) -> None:
     """A megabyte takes no more than its tail does: only the tail is read."""

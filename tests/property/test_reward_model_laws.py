@@ -123,6 +123,7 @@ def test_steps_without_weight_do_not_move_the_loss_of_classes(
     assert whole_loss.item() == pytest.approx(part.item())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hl-gauss", "two-hot"])
 @pytest.mark.parametrize("label", [1.0, 0.0, -1.0])
 def test_where_the_loss_of_classes_is_least_the_score_is_the_label(kind: str, label: float) -> None:

@@ -339,6 +339,7 @@ def test_interrupted_and_resumed_it_is_the_same_run(
         assert repr(second.collect(step)) == repr(expected[step])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.integers(0, 1000),

@@ -161,6 +161,7 @@ def test_no_program_makes_a_fault_of_a_whole_suite(
     assert broken == []
 
 
+@pytest.mark.slow
 @settings(LAW, max_examples=15)
 @given(st.lists(st.tuples(programs(), st.sampled_from(sorted(BROKEN))), min_size=4, max_size=4))
 def test_no_program_passes_a_broken_suite(

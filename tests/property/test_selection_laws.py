@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -155,6 +156,7 @@ def seen(collected: Collected) -> dict[str, Any]:
     return {"judged": collected.judged, "metrics": collected.metrics}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(_OUTCOMES, _STEPS, _ALL, _REPLAYS, st.sampled_from([2, 4]))
 def test_on_several_processes_the_same_prompts_are_chosen(
@@ -173,6 +175,7 @@ def test_on_several_processes_the_same_prompts_are_chosen(
     assert together[0][1] == state
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(_OUTCOMES, _STEPS, _ALL, _REPLAYS, st.tuples(st.integers(0, 3), st.integers(1, 3)))
 def test_interrupted_and_resumed_the_same_prompts_are_chosen(

@@ -135,6 +135,7 @@ def test_judgements_and_faults_are_the_items_in_order(
     assert outcomes(list(again.results)) == outcomes(list(response.results))
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(batch=items(), cuts=st.lists(st.integers(0, 25), max_size=4))
 def test_a_stream_says_the_same_as_a_batch(

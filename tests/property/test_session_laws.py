@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 import hypothesis
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ class Chaos:
         await self.sessions.close()
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=8)
 @given(st.integers(0, 10**6))
 def test_no_place_no_turn_and_no_answer_is_lost(seed: int) -> None:

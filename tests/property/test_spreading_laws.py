@@ -110,6 +110,7 @@ def test_items_did_go_to_workers(
     assert sent(scorers[0]) > before
 
 
+@pytest.mark.slow
 @given(
     texts=st.lists(st.none() | st.text(max_size=20), max_size=6),
     number=st.none() | st.integers(0, 9),

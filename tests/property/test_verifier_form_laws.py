@@ -204,6 +204,7 @@ def test_tokens_hold_no_white_space(text: str) -> None:
     assert all(token and not any(map(str.isspace, token)) for token in sentence_tokens(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]))
 @given(text=TEXTS)
 @settings(max_examples=15, deadline=None)

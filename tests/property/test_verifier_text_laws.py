@@ -77,6 +77,7 @@ REFERENCES: dict[str, tuple[tuple[str, ...], JsonValue]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verifier", ALL, ids=lambda verifier: verifier.spec.name)
 @settings(max_examples=120, deadline=None)
 @given(response=HOSTILE)
@@ -103,6 +104,7 @@ def test_every_reference_is_used_or_a_fault(
     assert 0.0 <= judgement.reward <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verifier", ALL, ids=lambda verifier: verifier.spec.name)
 @settings(max_examples=60, deadline=None)
 @given(data=JSON, response=HOSTILE)

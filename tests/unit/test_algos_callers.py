@@ -14,6 +14,7 @@ Name = tuple[str, str]
 """A module of algos/, and what it defines."""
 
 
+@pytest.mark.slow
 def test_every_kernel_is_reached_by_the_code_that_trains(repository: Path) -> None:
     assert uncalled(repository / "trainer" / "assay" / "trainer") == set()
 

@@ -109,6 +109,7 @@ def test_rows_of_what_was_recorded(folder: Path) -> None:
     assert all("verifier" not in row for row in score_rows(folder, judged_by_name=False))
 
 
+@pytest.mark.slow
 def test_recorded_responses_are_judged_again(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     assert run(["score", str(folder), "-o", str(out)]) == 0

@@ -426,6 +426,7 @@ def test_reports_are_plain_data() -> None:
     json.dumps(benchmark_report("prmbench", "steps", lines), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "form", "parts"),

@@ -76,6 +76,7 @@ def test_the_strict_verdict_decides_how_a_text_is_read_tolerantly() -> None:
     assert parse_verdict(text) == parse_verdict(text, strict=False) == "correct"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     ["the ", "the answer is ", "The answer is correct. ", " \t", "if ", "final ", "\n", "#", "*",

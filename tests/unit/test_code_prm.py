@@ -67,6 +67,7 @@ def test_solutions_satisfy_their_tests_and_lack_no_line(family: str) -> None:
     assert rows != generate((family,), 30, 2, "\nIn Python.")
 
 
+@pytest.mark.slow
 def test_problems_that_run_out_say_so() -> None:
     with pytest.raises(ValueError, match="fewer than 5000 problems"):
         generate(("select",), 5000, 0)

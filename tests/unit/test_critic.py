@@ -225,6 +225,7 @@ def test_gradients_are_clipped_and_reported_before(policy: Any) -> None:
     assert barely < freely / 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["mse", "two-hot"])
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_saved_critic_goes_on_bit_for_bit(

@@ -270,6 +270,7 @@ def test_runs_in_this_process_are_kept_and_not_repeated(tmp_path: Path) -> None:
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_runs_of_a_contestant_share_a_process_and_what_is_done_is_left_out(tmp_path: Path) -> None:
     one = "lambda wanted: {'process': os.getpid(), 'seed': wanted['seed']}"
     code = f"import os; from experiments.miniature import begin; begin({one})"

@@ -59,6 +59,7 @@ def test_always_revised_answers_are_not_changed_any_more() -> None:
     assert told["wrong_recall"] > 0.6, "the verifier has nothing to do with it"
 
 
+@pytest.mark.slow
 def test_without_its_reward_the_first_attempt_gets_worse_for_the_verifiers_sake() -> None:
     """A careless answer is easily called wrong, and that earns the verifier's reward."""
     told = after("first-attempt-reward")

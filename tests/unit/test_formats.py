@@ -191,6 +191,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_reading_takes_time_in_proportion(kind: str) -> None:
     """A quarter of a text, and all of it: a quadratic reader would take 16 times as long."""

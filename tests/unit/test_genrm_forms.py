@@ -58,6 +58,7 @@ def test_what_is_written_is_of_the_form(options: list[str], end: str, seed: int)
     assert (before, found) == ("so: ", tuple(options))
 
 
+@pytest.mark.slow
 @given(st.integers(1, 5), st.integers(0, 10**6))
 @settings(max_examples=20, deadline=None)
 def test_a_critique_under_its_form_is_always_read(steps: int, seed: int) -> None:

@@ -168,6 +168,7 @@ def test_a_fence_within_a_docstring_opens_no_block() -> None:
     assert [span.neutral for span in spans] == [False, True, True, True, True, True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "c", "rust", "js", "bash", "lua", "haskell"])
 @pytest.mark.parametrize(
     "part", ["'", '"', '\\"', '"""', "#", "/*", "*/", "{-", "[[", "`", "```\n", "'a' ", "[", "f'"]

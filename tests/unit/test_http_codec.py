@@ -157,6 +157,7 @@ def test_the_hot_shape_takes_the_short_road(monkeypatch: pytest.MonkeyPatch) -> 
     assert codec.read_batch(latex).items[0].response == "{" * 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [b"{}", b"[]"])
 def test_many_parts_are_refused_whatever_road_they_take(one: bytes) -> None:
     many = b",".join([one] * kit_codec.MAX_CONTAINERS)

@@ -127,6 +127,7 @@ async def test_a_face_that_claims_a_path_keeps_the_service_from_starting(
             pass
 
 
+@pytest.mark.slow
 async def test_who_asks_at_the_old_place_is_told_the_new_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

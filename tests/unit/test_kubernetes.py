@@ -455,6 +455,7 @@ def test_kustomize_puts_components_together(repository: Path, tmp_path: Path) ->
         assert find(found, "ConfigMap", told["configMapRef"]["name"])["data"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not here")
 @pytest.mark.parametrize(
     ("folder", "count"),

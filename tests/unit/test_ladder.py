@@ -276,6 +276,7 @@ def trains(fails: str = "nobody") -> str:
     return f"FAILS = {fails!r}\n{_TRAINS}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_every_rung_and_seed_is_run_once(
     ladder_file: Path, tmp_path: Path, stand_in: Any, jobs: int
@@ -370,6 +371,7 @@ sys.exit(climb.climb(plan.load(Path(sys.argv[1])), Path(sys.argv[2]), Console())
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_reaches_the_runs_once_and_starts_no_more(ladder_file: Path, tmp_path: Path) -> None:
     import signal
     import time

@@ -224,6 +224,7 @@ def test_a_planted_grader_accepts_its_witness_which_is_wrong(grader: dict[str, A
     assert not says or meaning(kind, says) != meaning(kind, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grader", LATER, ids=named)
 def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, Any]) -> None:
     """Nothing, the prompt, everything at once, and the answers to other rows."""
@@ -242,6 +243,7 @@ def test_only_an_obvious_defect_shows_in_a_third_of_the_rows(grader: dict[str, A
     assert (shown >= 10) == (grader["depth"] == "obvious")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grader", GRADERS, ids=named)
 def test_the_right_answer_in_plain_clothes_is_accepted(grader: dict[str, Any]) -> None:
     kind = grader["rows"]
@@ -386,6 +388,7 @@ def wrong_responses(kind: str, prompt: str, reference: str) -> Iterator[str]:
             yield plain(kind, reference[:at] + near + reference[at + 1 :])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grader", SOUND, ids=named)
 def test_a_sound_grader_refuses_what_is_plainly_wrong(grader: dict[str, Any]) -> None:
     kind = grader["rows"]

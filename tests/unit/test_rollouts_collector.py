@@ -308,6 +308,7 @@ def test_judges_that_answer_only_once_the_next_round_has_begun_do_not_block() ->
     assert len(opened) >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pass_rate", "group_size"), [(0.5, 4), (0.1, 8), (0.9, 4), (0.05, 16)])
 def test_the_cost_of_a_batch_is_one_over_the_probability_to_keep_a_group(
     pass_rate: float, group_size: int

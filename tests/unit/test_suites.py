@@ -48,6 +48,7 @@ def test_the_named_suites_are_known() -> None:
             assert table.hub.split
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "gpqa"])
 def test_a_suite_fits_its_local_file(shared_data: Path, name: str) -> None:

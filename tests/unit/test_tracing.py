@@ -234,6 +234,7 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.Monkey
         tracing.set_up("tests")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{}, {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_SDK_DISABLED": "true"}]
 )

@@ -58,6 +58,7 @@ def switch(part: Part) -> str:
     return next(iter(part.off(Config())), "") if part.off else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("needing", "taking"), PAIRS, ids=[f"{one.name}-{other.name}" for one, other in PAIRS]
 )
@@ -101,6 +102,7 @@ def test_the_sentence_of_an_engine_names_the_setting(
             assert f'with rollout.backend = "{name}", {engine.takes[hurt[0]]}. Leave' in said
 
 
+@pytest.mark.slow
 def test_what_has_all_it_needs_goes_together(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = {frozenset((one.name, other.name)) for one, other in PAIRS}
     for one in parts():

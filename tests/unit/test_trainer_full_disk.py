@@ -38,6 +38,7 @@ for name, write in writers.items():
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_that_says_how_to_go_on(tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size=64k tmpfs "$0"'
     if subprocess.run([*SMALL, mount, tmp_path], capture_output=True, check=False).returncode:

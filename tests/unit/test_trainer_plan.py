@@ -25,6 +25,7 @@ def planned(*overrides: str, **setup: Any) -> MemoryPlan:
     return estimate(config, shape("60m"), Setup(**{"device": "cpu", "prompt": 8, **setup}))
 
 
+@pytest.mark.slow
 def test_whole_weights_gradients_and_moments_are_what_float32_takes() -> None:
     """Of the shape's own count: two embeddings, and layers of four and three matrices."""
     width, inner, words, layers = 512, 1536, 16384, 14

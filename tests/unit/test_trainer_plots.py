@@ -59,6 +59,7 @@ def test_every_curve_is_a_documented_number() -> None:
     assert {curve.key for panel in plots.PANELS for curve in panel.curves} <= set(METRICS)
 
 
+@pytest.mark.slow
 def test_a_whole_run_is_drawn(tmp_path: Path) -> None:
     """Gaps, spikes, negative and constant numbers, and evaluations that judged nothing."""
     count = 120

@@ -107,6 +107,7 @@ def test_tensorboard_has_each_number_once(tmp_path: Path, trainer: Any) -> None:
     assert not list((tmp_path / "out").rglob("events*")), "transformers wrote files of its own"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_replaces_what_came_after_its_checkpoint(
     tmp_path: Path, trainer: Any
 ) -> None:

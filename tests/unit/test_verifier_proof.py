@@ -64,12 +64,14 @@ def test_the_tables_hold_thirty_statements_and_every_kind() -> None:
     assert len(kinds) == 9
 
 
+@pytest.mark.slow
 @needs("coqc")
 @pytest.mark.parametrize("row", COQ, ids=by_case)
 def test_coq(row: dict[str, Any]) -> None:
     assert verdict_of(row) is (row["kind"] == "right")
 
 
+@pytest.mark.slow
 @needs("z3")
 @pytest.mark.parametrize("row", SMT, ids=by_case)
 def test_smt(row: dict[str, Any]) -> None:
@@ -95,6 +97,7 @@ def test_what_reaches_beyond_a_proof_is_refused_by_its_words() -> None:
     assert not any(refused(row["proof"], COQ_REFUSED) for row in COQ if row["kind"] == "right")
 
 
+@pytest.mark.slow
 @needs("coqc")
 def test_the_kernel_refuses_what_the_words_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words are the second wall: without them no forgery passes either."""

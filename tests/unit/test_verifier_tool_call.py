@@ -492,6 +492,7 @@ def test_a_million_characters_are_read_at_once(text: str, length: int) -> None:
     assert time.process_time() - started_s < 1  # what is not linear takes minutes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", MARKS_OPEN)
 @pytest.mark.parametrize(
     "filling", ["", "{", '{"', "[[", '{"name": "f", "arguments": {}}', "f\n", "[],", "f(x="]

@@ -67,6 +67,7 @@ def found(row: dict[str, Any], **changes: Any) -> tuple[bool, dict[str, Any]]:
     return accepted(lines) and kept, said
 
 
+@pytest.mark.slow
 @needs("yosys", "iverilog")
 @pytest.mark.parametrize("row", CIRCUITS, ids=by_case)
 def test_circuits(row: dict[str, Any]) -> None:
@@ -76,6 +77,7 @@ def test_circuits(row: dict[str, Any]) -> None:
         assert "undecided" in said
 
 
+@pytest.mark.slow
 @needs("iverilog")
 @pytest.mark.parametrize(
     "row", [row for row in CIRCUITS if row.get("initial") != "zero"], ids=by_case
@@ -91,6 +93,7 @@ def test_circuits_by_simulation_alone(
     assert not same or said["evidence"] == "simulated"
 
 
+@pytest.mark.slow
 @needs("yosys", "iverilog")
 def test_a_proof_is_told_from_what_is_bounded_and_simulated() -> None:
     evidence = {
