@@ -20,8 +20,9 @@ SETUP = (
     " once"
 )
 WHY = (
-    "Four tokens in five are attempts that nothing needs, and the reward does not ask for fewer:"
-    " the batch alone can. Earlier responses here were 9 tokens long, with nothing to leave out."
+    "Four tokens in five are attempts that nothing needs: of some 85 at first 17 suffice. GRPO"
+    " itself leaves most of them out, as a longer response is cut more often; in pilots it ends 3 to"
+    " 6 tokens above what is needed, and two of these are the effect."
 )
 CLAIMS = (
     Claim(
@@ -33,8 +34,8 @@ CLAIMS = (
         "length_late",
         "recomposed",
         "all at once",
-        -10.0,
-        10.0,
+        -2.0,
+        1.3,
     ),
     Claim(
         "rorecomp-keeps",
@@ -45,8 +46,8 @@ CLAIMS = (
         "correct_late",
         "recomposed",
         "all at once",
-        0.05,
-        0.05,
+        0.15,
+        0.14,
         keeps=True,
     ),
 )
