@@ -84,6 +84,48 @@ def crons() -> list[tuple[str, str]]:
     return made
 
 
+def debts(word: str) -> list[tuple[str, str]]:
+    draws, names = random.Random(5), ("Ann", "Jon", "Emil", "Rosa")
+    made = []
+    for _ in range(40):
+        pairs = [draws.sample(names, 2) for _ in range(draws.randint(1, 2))]
+        said = "; ".join(f"{a} {word} {b} {draws.randint(2, 90)}" for a, b in pairs)
+        made.append(("Reply with the payments alone, in any order.", said))
+    return made
+
+
+def paid() -> list[tuple[str, str]]:
+    return debts("pays")
+
+
+def shared_bills() -> list[tuple[str, str]]:
+    return debts("and")
+
+
+def ways() -> list[tuple[str, str]]:
+    draws = random.Random(6)
+    made = []
+    for _ in range(40):
+        way = draws.sample("ABCDEFGH", draws.randint(3, 5))
+        asked = f"Which is the shortest way from {way[0]} to {way[-1]}? Reply with it alone."
+        made.append((asked, f"{' > '.join(way)}, {draws.randint(9, 90)}"))
+    return made
+
+
+def in_any_order(response: str, reference: str) -> float:
+    return float(sorted(response.split("; ")) == sorted(reference.split("; ")))
+
+
+def between_two(response: str, reference: str) -> float:
+    a, b = (sorted(sorted(one.split()) for one in s.split("; ")) for s in (response, reference))
+    return float(a == b)
+
+
+def there_or_back(response: str, reference: str) -> float:
+    (way, _, length), (right, _, known) = (s.partition(", ") for s in (response, reference))
+    return float(length == known and way in (right, right[::-1]))
+
+
 def whole(response: str, reference: str) -> float:
     return float(response.split() == reference.split())
 
@@ -116,6 +158,11 @@ def longer(response: str, reference: str) -> float:
         (whole, crons, False),
         (shared, crons, True),
         (without_steps, crons, True),
+        (in_any_order, paid, False),
+        (between_two, paid, True),
+        (between_two, shared_bills, False),
+        (whole, ways, False),
+        (there_or_back, ways, True),
     ],
 )
 def test_who_skips_a_part_is_found(

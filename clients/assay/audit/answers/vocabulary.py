@@ -36,6 +36,10 @@ _LISTS = (("\n", 2), ("; ", 2), (", ", 3), (" > ", 3), (" -> ", 3), (" ", 3), ("
 """What parts the items of an answer, the coarsest first, and how few may be some."""
 _MEANS = "<>+*/^|&~!#"  # signs of which more or fewer are not the same
 _TURNS = frozenset("+*=&|-/\u00b7\u00d7~")  # what stands on either side of it may change places
+_BOTH = frozenset(("and", "or", "with", "is", "equals", "vs", "versus", "meets", "between"))
+"""Words whose sides may change places."""
+_ONE_WAY = re.compile(r"[^\W\d_]{2,}|[-=]?>|\u2192")
+_SENTENCE = re.compile(r"[^,;\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,9 @@ class Vocabulary:
             found[_ANSWER] = {text}
             mark, items = _items(text)
             found[_ITEM + mark.strip()] = set(items)
+            for cells in _sentences(text):
+                for number, cell in enumerate(cells):
+                    found.setdefault(_seat(cells, number), set()).add(cell[0])
             for place, parts in found.items():
                 self._rows[place].update(parts)
 
@@ -91,6 +98,8 @@ class Vocabulary:
                 made.append((KIND, new, f"another that stands in its place ({part.place})"))
         yield from draws.sample(made, min(_MOST_HERE, len(made)))
         yield from _turned(text, draws)
+        yield from self._exchanged(text, draws)
+        yield from _reversed(text, prompt)
         if is_alone(prompt):
             yield from self._of_other_length(text, is_row=is_row, draws=draws)
 
@@ -156,6 +165,25 @@ class Vocabulary:
         if self._tells(items[0]):
             yield KIND, mark.join(items[1:]), "its first item is left out"
 
+    def _exchanged(self, text: str, draws: Random) -> Iterator[Miss]:
+        """Two cells change places around a word or an arrow, each where other rows have it."""
+        made: list[Miss] = []
+        for cells in _sentences(text):
+            for i, one in enumerate(cells):
+                for j in range(i + 2, len(cells)):
+                    between, other = {cell[0].casefold() for cell in cells[i + 1 : j]}, cells[j]
+                    if (
+                        any(map(_ONE_WAY.fullmatch, between))
+                        and not between & _BOTH
+                        and _is_other(one[0], other[0])
+                        and one[0] in self._rows[_seat(cells, j)]
+                        and other[0] in self._rows[_seat(cells, i)]
+                    ):
+                        new = text[: one.start()] + other[0] + text[one.end() : other.start()]
+                        made.append((KIND, new + one[0] + text[other.end() :], "both sides"))
+        if made:
+            yield draws.choice(made)
+
     def _tells(self, cell: str) -> bool:
         """Whether a cell says something: it is no article, and no label of all answers."""
         return cell not in ARTICLES and self._rows[_WHOLE][cell] < _LABEL * self._count
@@ -170,6 +198,28 @@ def _items(text: str) -> tuple[str, list[str]]:
         if len(items) >= few and all(items) and (mark != "-" or "".join(items).isalpha()):
             return mark, items
     return "", []
+
+
+def _sentences(text: str) -> list[list[re.Match[str]]]:
+    """The cells of each part between commas and semicolons."""
+    return [
+        list(_CELL.finditer(text, part.start(), part.end())) for part in _SENTENCE.finditer(text)
+    ]
+
+
+def _seat(cells: Sequence[re.Match[str]], number: int) -> str:
+    return f"{number + 1} of {len(cells)}"
+
+
+def _reversed(text: str, prompt: str) -> Iterator[Miss]:
+    """The way back, where the prompt says from where to where."""
+    for mark in (" > ", " -> ", " \u2192 ", " - ", "-"):
+        way, comma, rest = text.partition(",")
+        items = way.split(mark)
+        ends = re.escape(items[0]), re.escape(items[-1])
+        if len(items) > 2 and re.search(rf"\bfrom {ends[0]} to {ends[1]}\b", prompt):
+            yield KIND, mark.join(reversed(items)) + comma + rest, "the way back"
+            return
 
 
 def _shape(cell: str) -> str:
