@@ -30,6 +30,7 @@ def run(repository: Path, *arguments: str | Path) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 def test_one_row_is_one_test_and_only_the_wrong_ones_fail(repository: Path, tmp_path: Path) -> None:
     rows = [
         GOOD,
@@ -67,6 +68,7 @@ def test_a_file_without_rows_is_refused(tmp_path: Path, text: str | None, messag
         checking.rows(path)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_there_stops_the_run(repository: Path) -> None:
     ended = run(repository, "tests/golden/test_golden.py", "--golden=nowhere.json")
     assert ended.returncode != 0
