@@ -21,6 +21,10 @@ from assay.api.session.v1 import session_pb2 as pb
 from assay.api.session.v1 import session_pb2_grpc
 from assay.kit.errors import STATUS_DETAILS_KEY, error_info
 
+HANDSHAKES = Path(__file__).parent / "abuse" / "programs" / "handshakes"
+"""Programs that speak their keeper's protocol."""
+PRELUDE = (HANDSHAKES / "_prelude.py").read_text()
+"""What stands before each: how a program reaches its own end of the line."""
 CALL_S = 60.0
 FLAGS = ("--log-level", "ERROR", "--slots", "2", "--languages", "python")
 ANY_FLOOR = ("--isolation-floor", "confined")

@@ -22,9 +22,8 @@ import sessions_wire as support
 from sessions_wire import Refused, Server, Session
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
-PROGRAMS = Path(__file__).parents[1] / "abuse" / "programs"
-PRELUDE = (
-    (PROGRAMS / "handshakes" / "_prelude.py").read_text()
+RAW = (
+    support.PRELUDE
     + """
 TAG = SERVER._tag
 def write(data):
@@ -113,7 +112,7 @@ def test_what_a_program_says_on_the_line_is_its_own_claim(server: Server, name: 
     ends: list[str] = []
 
     def attack() -> None:
-        ends.append(hostile.execute(PRELUDE + FRAMES[name], wall_s=4).end)
+        ends.append(hostile.execute(RAW + FRAMES[name], wall_s=4).end)
         for n in range(3):
             try:
                 cell = hostile.execute(f"{n} + {n}", wall_s=2)

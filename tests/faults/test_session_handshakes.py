@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,6 @@ import sessions_wire as support
 from sessions_wire import Refused, Server, Session
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
-FOLDER = Path(__file__).parents[1] / "abuse" / "programs" / "handshakes"
-PRELUDE = (FOLDER / "_prelude.py").read_text()
 REASONS = {"CANNOT_FORK", "SESSION_ENDED", "CHECKPOINT_LOST"}
 MOST_S = 25.0  # for a keeper that waits in vain
 
@@ -39,7 +36,7 @@ class Program:
 
 def load() -> list[Program]:
     programs = []
-    for path in sorted(FOLDER.glob("[a-z]*.py")):
+    for path in sorted(support.HANDSHAKES.glob("[a-z]*.py")):
         facts = dict(
             line[2:].split(": ", 1)
             for line in path.read_text().splitlines()
@@ -108,7 +105,7 @@ def test_who_breaks_the_rules_of_copying_harms_nobody(target: Target, program: P
     stranger = server.one()
     opened = [first, sibling, stranger]
     try:
-        changed = first.execute(PRELUDE + program.body)
+        changed = first.execute(support.PRELUDE + program.body)
         assert changed.end == "completed", changed.texts
         came = ask_for_copies(first)
         assert set(came) <= program.may, came
@@ -136,4 +133,4 @@ def test_every_program_says_what_may_come_of_it() -> None:
     assert len(PROGRAMS) >= 40
     for program in PROGRAMS:
         assert program.may <= {"made", "refused"}, program.name
-        compile(PRELUDE + program.body, program.name, "exec")
+        compile(support.PRELUDE + program.body, program.name, "exec")

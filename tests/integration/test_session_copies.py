@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -21,7 +20,6 @@ import sessions_wire as support
 from sessions_wire import Refused, Server
 
 pytestmark = pytest.mark.skipif(os.uname().sysname != "Linux", reason="sessions are forks")
-HANDSHAKE = (Path(__file__).parents[1] / "abuse/programs/handshakes/_prelude.py").read_text()
 
 
 class Held(NamedTuple):
@@ -426,7 +424,7 @@ def test_a_late_word_about_a_refused_copy_is_no_word_about_the_next(server: Serv
     try:
         slow = "lambda self: (time.sleep(0.3 * (os.getpid() == PARENT)), CLOSE(self))[1]"
         made = session.execute(
-            f"{HANDSHAKE}\nPARENT, CLOSE = os.getpid(), SERVE._close_handed\n"
+            f"{support.PRELUDE}\nPARENT, CLOSE = os.getpid(), SERVE._close_handed\n"
             f"SERVE._close_handed = {slow}"
         )
         assert made.end == "completed", made.texts
