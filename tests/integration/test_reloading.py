@@ -437,7 +437,6 @@ def test_a_profile_is_replaced_while_items_are_judged(server: tuple[Server, Path
         assert (rewards(), version()) == ({before}, first)
 
 
-@pytest.mark.slow
 def test_a_wrong_profile_changes_nothing(server: tuple[Server, Path]) -> None:
     running, file = server
     good = PROFILE.format(weight=1.0)
@@ -526,7 +525,6 @@ def ask_http(
         connection.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_http_takes_the_new_certificates_too_and_resumes_no_session_of_the_old(
     ours: Certificates, theirs: Certificates, tmp_path: Path, newest: ssl.TLSVersion
