@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import combinations
 from random import Random
 
 from assay.audit.answers.shapes import Miss
@@ -38,7 +39,7 @@ _MEANS = "<>+*/^|&~!#"  # signs of which more or fewer are not the same
 _TURNS = frozenset("+*=&|-/\u00b7\u00d7~")  # what stands on either side of it may change places
 _BOTH = frozenset(("and", "or", "with", "is", "equals", "vs", "versus", "meets", "between"))
 """Words whose sides may change places."""
-_ONE_WAY = re.compile(r"[^\W\d_]{2,}|[-=]?>|\u2192")
+_WORD = re.compile(r"[^\W\d_]{2,}|[-=]?>|\u2192")
 _SENTENCE = re.compile(r"[^,;\n]+")
 
 
@@ -167,22 +168,17 @@ class Vocabulary:
 
     def _exchanged(self, text: str, draws: Random) -> Iterator[Miss]:
         """Two cells change places around a word or an arrow, each where other rows have it."""
-        made: list[Miss] = []
-        for cells in _sentences(text):
-            for i, one in enumerate(cells):
-                for j in range(i + 2, len(cells)):
-                    between, other = {cell[0].casefold() for cell in cells[i + 1 : j]}, cells[j]
-                    if (
-                        any(map(_ONE_WAY.fullmatch, between))
-                        and not between & _BOTH
-                        and _is_other(one[0], other[0])
-                        and one[0] in self._rows[_seat(cells, j)]
-                        and other[0] in self._rows[_seat(cells, i)]
-                    ):
-                        new = text[: one.start()] + other[0] + text[one.end() : other.start()]
-                        made.append((KIND, new + one[0] + text[other.end() :], "both sides"))
+        made = [
+            text[: a.start()] + b[0] + text[a.end() : b.start()] + a[0] + text[b.end() :]
+            for cells in _sentences(text)
+            for (i, a), (j, b) in combinations(enumerate(cells), 2)
+            if _one_way({cell[0].casefold() for cell in cells[i + 1 : j]})
+            and _is_other(a[0], b[0])
+            and a[0] in self._rows[_seat(cells, j)]
+            and b[0] in self._rows[_seat(cells, i)]
+        ]
         if made:
-            yield draws.choice(made)
+            yield KIND, draws.choice(made), "both sides of a word change places"
 
     def _tells(self, cell: str) -> bool:
         """Whether a cell says something: it is no article, and no label of all answers."""
@@ -209,6 +205,11 @@ def _sentences(text: str) -> list[list[re.Match[str]]]:
 
 def _seat(cells: Sequence[re.Match[str]], number: int) -> str:
     return f"{number + 1} of {len(cells)}"
+
+
+def _one_way(between: Set[str]) -> bool:
+    """Whether a word or an arrow stands there, and none whose sides may change places."""
+    return any(map(_WORD.fullmatch, between)) and not between & _BOTH
 
 
 def _reversed(text: str, prompt: str) -> Iterator[Miss]:
