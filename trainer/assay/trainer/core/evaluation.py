@@ -12,18 +12,20 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.kit.runs.records import Row
 from assay.kit.runs.stats import Estimate, best_of_k, majority, mean_over_problems, pass_at_k
 from assay.trainer.data.problems import Problem
 from assay.trainer.engines.engine import Sampler
-from assay.trainer.engines.models import LoadedPolicy
 from assay.trainer.engines.types import Draw, Request
 from assay.trainer.rollouts.exchange import SINGLE, Talk, held
 from assay.trainer.rollouts.outages import AWAY
 from assay.trainer.rollouts.sharing import at_first, share
 from assay.trainer.rollouts.types import OneRank, Ranks, Rollout, ScoringRound
+
+if TYPE_CHECKING:
+    from assay.trainer.engines.models import LoadedPolicy
 
 FIRST_DRAW = 2**63
 """First number of an evaluation's draws; the run's count from 0 and stay below."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import torch
-from accelerate.utils import gather
 
 from assay.trainer.rollouts.types import Ranks, Rows
+
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T")
 
@@ -46,6 +47,8 @@ class AccelerateRanks:
         """See Ranks."""
         if self.count == 1:
             return list(parcels)
+        import torch  # noqa: PLC0415  # who reads recorded answers needs none
+
         leaving = [len(parcel) for parcel in parcels]
         sizes = self._gathered(np.array(leaving, np.int64)).reshape(self.count, self.count)
         coming = sizes[:, self.index].tolist()
@@ -55,6 +58,9 @@ class AccelerateRanks:
         return [part.cpu().numpy().tobytes() for part in into.split(coming)]
 
     def _gathered(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        import torch  # noqa: PLC0415  # as above
+        from accelerate.utils import gather  # noqa: PLC0415
+
         found: torch.Tensor = gather(torch.from_numpy(values).to(self._device))
         return found.cpu().numpy()
 
