@@ -56,7 +56,10 @@ def test_libraries_show_no_progress_and_are_not_read_for_it(before: str, after: 
 
 
 def test_who_compares_runs_reads_no_library_of_models() -> None:
-    code = "import sys, assay.trainer.records.comparing; print({'torch', 'transformers'} & {*sys.modules})"
+    code = """
+import sys, assay.trainer.records.comparing
+print({"torch", "transformers"} & {*sys.modules})
+"""
     run = [sys.executable, "-c", code]
     told = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert told == "set()\n"
