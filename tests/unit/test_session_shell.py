@@ -218,6 +218,20 @@ def test_an_interrupt_as_a_program_begins_ends_it_and_leaves_the_shell(own: Proc
     assert own.run("echo $kept").out == b"1\n"
 
 
+def test_what_an_interrupt_reaches_has_a_while_to_end(own: Process, tmp_path: Path) -> None:
+    """On a busy machine a program that was killed is there for as long."""
+    (tmp_path / "late.py").write_text(
+        "import pathlib, signal, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.1), exit()))\n"
+        "pathlib.Path('up').touch()\ntime.sleep(99)\n"
+    )
+    own.run("python3 late.py & until [ -e up ]; do sleep 0.02; done")
+    own.interrupt_soon(0.2)
+    assert own.run("sleep 99").end == "interrupted"
+    own.calm()
+    assert own.holds() == []
+
+
 def test_a_program_that_takes_an_interrupt_ends_the_cell_too(own: Process) -> None:
     ran = own.run(
         "python3 -c 'import time; print(\"begun\", flush=True); time.sleep(99)'; echo after",

@@ -30,6 +30,7 @@ from _signal import signal as set_signal
 from binascii import crc32
 from collections.abc import Callable
 from select import POLLIN, poll
+from time import sleep
 from typing import Any, Final
 
 from assay.sandbox.harness.interpreters import Bundle, CellOutcome
@@ -70,6 +71,9 @@ _PATIENCE_MS: Final = 300
 _SAVE_MS: Final = 10_000
 _MAX_WORD: Final = 64 * 2**10
 _REMINDERS: Final = 20
+_LEFT_MS: Final = 1_000
+_REST_TRIES: Final = 500
+_REST_S: Final = 0.002
 
 
 class _Ended(Exception):
@@ -153,12 +157,28 @@ class _Shell:
 
     def opened(self) -> list[str]:
         """Files that cells have opened in it to stay open."""
+        self._await_rest()
         found, folder = [], f"/proc/{self.pid}/fd"
         for number in map(int, os.listdir(folder)):
-            target = os.readlink(f"{folder}/{number}")
+            try:
+                target = os.readlink(f"{folder}/{number}")
+            except FileNotFoundError:
+                continue  # it was the shell's own, for the line that it was at
             if not (number < 3 or _OUT <= number <= _CODE or target == os.devnull):
                 found.append(f"a descriptor of the shell ({number}, {os.path.basename(target)})")
         return found
+
+    def _await_rest(self) -> None:
+        """Waits a little until it sleeps.
+
+        A word is heard before the shell has closed what it said it through.
+        """
+        for _ in range(_REST_TRIES):
+            with open(f"/proc/{self.pid}/stat", errors="replace") as file:
+                state = file.read().rpartition(")")[2].split()[0]
+            if state not in "RD":
+                return
+            sleep(_REST_S)
 
     def interrupt(self) -> None:
         """SIGINT to the shell and what runs in its foreground."""
@@ -341,12 +361,19 @@ class BashShell:
     def _interrupt_left(self, shell: _Shell) -> None:
         """SIGINT to a program that the cell began as it came, and that nobody waits for.
 
-        Background jobs are in the same group, and ignore it.
+        It has a little while to end. Background jobs are in the same group, and ignore it.
         """
+        ends = []
         for pid, group, _ in self._processes():
-            if group == shell.pid != pid:
+            if group == shell.pid != pid and not _ignores_interrupts(pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
+                    ends.append(os.pidfd_open(pid))
                     os.kill(pid, SIGINT)
+        for end in ends:
+            waiting = poll()
+            waiting.register(end, POLLIN)
+            waiting.poll(_LEFT_MS)
+            os.close(end)
 
     def _save(self, shell: _Shell) -> bytes | None:
         shell.tell(_SAVE)
@@ -380,6 +407,15 @@ class BashShell:
             if int(session) in self._sessions and state not in "ZX":
                 found.append((int(entry), int(group), name))
         return found
+
+
+def _ignores_interrupts(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status", errors="replace") as file:
+            ignored = file.read().partition("SigIgn:")[2].split()
+    except OSError:
+        return False
+    return bool(ignored) and bool(int(ignored[0], 16) >> (SIGINT - 1) & 1)
 
 
 def _signal_group(group: int) -> None:
