@@ -95,7 +95,6 @@ AGAIN = Counting(
     "counting-again", (8, 20), 200, 0.3, 0.02, begins_again=0.85,
     shape=Shape(width=64, layers=2, context=256, steps=500, batch=32),
 )  # fmt: skip
-SPREAD = Counting("counting-spread", (2, 16), 40, 0.6, 0.04, begins_again=0.3)
 LIMIT = NEAR.limit
 
 

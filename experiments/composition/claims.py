@@ -21,8 +21,8 @@ SETUP = (
 )
 WHY = (
     "Four tokens in five are attempts that nothing needs: of some 85 at first 17 suffice. GRPO"
-    " itself leaves most of them out, as a longer response is cut more often; in pilots it ends 3 to"
-    " 6 tokens above what is needed, and two of these are the effect."
+    " itself leaves most of them out, as a longer response is cut more often; in pilots it ends 3"
+    " to 6 tokens above what is needed, and two of these are the effect."
 )
 CLAIMS = (
     Claim(
