@@ -50,6 +50,7 @@ class Claim:
         deviation: of the differences over seeds, from pilots with other seeds.
         keeps: whether the claim is that nothing is lost; as much as the effect may be, with the
             effect's sign still that of the better side.
+        guessed: whether the deviation is a guess, for want of pilots.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Claim:
     effect: float
     deviation: float
     keeps: bool = False
+    guessed: bool = False
 
     @property
     def seeds(self) -> int:

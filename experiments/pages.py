@@ -150,7 +150,7 @@ def _section(row: Row) -> str:
 | figure | {claim.figure}: {against} |
 | means | {means or "-"} |
 | {"loss" if claim.keeps else "effect"} that counts | {claim.effect:+g} |
-| seeds | {claim.seeds}, by a deviation of {claim.deviation:g} in pilots{_deviation(row)} |
+| seeds | {claim.seeds}, by a deviation of {claim.deviation:g}{_deviation(row)} |
 | difference | {said(row)}, {_seeds(row)} seeds |
 | verdict | **{row.verdict}**: {VERDICTS[row.verdict]} |
 | repeat | `python -m experiments claim {claim.name}` |
@@ -159,7 +159,8 @@ def _section(row: Row) -> str:
 
 def _deviation(row: Row) -> str:
     values = list(row.claim.differences(row.runs).values())
-    return f"; it is {statistics.stdev(values):.2g}" if len(values) > 1 else ""
+    origin = ", a guess" if row.claim.guessed else " in pilots"
+    return origin + (f"; it is {statistics.stdev(values):.2g}" if len(values) > 1 else "")
 
 
 def _machines(name: str) -> str:

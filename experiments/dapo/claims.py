@@ -85,6 +85,7 @@ CLAIMS = (
         "smollm2 clip 0.2",
         0.05,
         0.03,
+        guessed=True,
     ),
     Claim(
         "dapo-clipped-are-improbable",
@@ -98,6 +99,7 @@ CLAIMS = (
         "",
         0.05,
         0.03,
+        guessed=True,
     ),
 )
 
