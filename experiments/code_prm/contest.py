@@ -271,7 +271,6 @@ def learn_prm(folder: Path, policy: Path, rows: Rows, seed: int) -> dict[str, An
     from assay.trainer.recipes.reward_model import config as rm_configs  # noqa: PLC0415
     from assay.trainer.recipes.reward_model.run import run as learn  # noqa: PLC0415
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
     path = write_rows(folder.with_suffix(".jsonl"), rows)
     config = rm_configs.load(
         CONFIGS / "rm-code.toml",

@@ -71,7 +71,6 @@ _PATIENCE_MS: Final = 300
 _SAVE_MS: Final = 10_000
 _MAX_WORD: Final = 64 * 2**10
 _REMINDERS: Final = 20
-_LEFT_MS: Final = 1_000
 _REST_TRIES: Final = 500
 _REST_S: Final = 0.002
 
@@ -363,17 +362,16 @@ class BashShell:
 
         It has a little while to end. Background jobs are in the same group, and ignore it.
         """
-        ends = []
+        reached = set()
         for pid, group, _ in self._processes():
             if group == shell.pid != pid and not _ignores_interrupts(pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    ends.append(os.pidfd_open(pid))
                     os.kill(pid, SIGINT)
-        for end in ends:
-            waiting = poll()
-            waiting.register(end, POLLIN)
-            waiting.poll(_LEFT_MS)
-            os.close(end)
+                    reached.add(pid)
+        for _ in range(_REST_TRIES):
+            if reached.isdisjoint(pid for pid, _, _ in self._processes()):
+                return
+            sleep(_REST_S)
 
     def _save(self, shell: _Shell) -> bytes | None:
         shell.tell(_SAVE)
